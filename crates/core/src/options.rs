@@ -382,6 +382,14 @@ impl Options {
     /// bytes. An option that fails with `device == 0` fails on every device.
     pub(crate) fn resolve_write_unit(&self, device: u32) -> Result<u32> {
         let bad = |option, why: String| Err(Error::Option { option, why });
+        if self.require > Guarantee::PowerLoss {
+            let why = format!(
+                "a force cannot guarantee {}: require power-loss, attach a replica with Log::replicate, and \
+                 commit with Policy::Replicated",
+                self.require
+            );
+            return bad("require", why);
+        }
         let bytes = |n: u32| Bytes(n.into());
         for (option, mode, least) in [
             ("file_mode", self.modes.file, 0o600),

@@ -25,6 +25,10 @@ pub enum Policy {
         /// Maximum time until a record is forced.
         within: Duration,
     },
+    /// Each commit returns when its record is durable here, and the log's replica has confirmed it
+    /// ([`Log::replicate`](crate::Log::replicate)). The record survives the loss of this machine. Without a
+    /// replica, the commit fails with [`Error::NoReplica`](crate::Error::NoReplica) and accepts nothing.
+    Replicated,
 }
 
 /// State of a record for which a caller waits.
@@ -39,19 +43,24 @@ pub(crate) enum WaitLevel {
 }
 
 impl Policy {
-    /// Returns the state for which a commit waits; `None` with [`Policy::Interval`].
+    /// Returns the state that a commit's record must reach in this log; `None` with [`Policy::Interval`].
     pub(crate) fn level(self) -> Option<WaitLevel> {
         match self {
-            Policy::Force => Some(WaitLevel::Force),
+            Policy::Force | Policy::Replicated => Some(WaitLevel::Force),
             Policy::Write { .. } => Some(WaitLevel::Write),
             Policy::Interval { .. } => None,
         }
     }
 
+    /// Returns true if a commit also waits for the replica, after its record is durable here.
+    pub(crate) fn is_replicated(self) -> bool {
+        self == Policy::Replicated
+    }
+
     /// Returns the deadline for the force, if a commit does not wait for it.
     pub(crate) fn force_within(self) -> Option<Duration> {
         match self {
-            Policy::Force => None,
+            Policy::Force | Policy::Replicated => None,
             Policy::Write {
                 force_within: within,
             }

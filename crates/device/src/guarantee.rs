@@ -13,10 +13,14 @@ pub enum Guarantee {
     OsCrash,
     /// On the medium, or in a cache that the device protects against loss of power.
     PowerLoss,
+    /// On the medium here, and confirmed by a replica elsewhere: survives the loss of the machine. A device
+    /// cannot give this guarantee.
+    MachineLoss,
 }
 
 impl Guarantee {
-    /// All guarantees, weakest first.
+    /// The guarantees that a force can have, weakest first. [`Guarantee::MachineLoss`] is not among them: a
+    /// replica gives it.
     pub const ALL: [Guarantee; 4] = [
         Guarantee::Nothing,
         Guarantee::ProcessCrash,
@@ -31,6 +35,7 @@ impl Guarantee {
             Guarantee::ProcessCrash => "process-crash",
             Guarantee::OsCrash => "os-crash",
             Guarantee::PowerLoss => "power-loss",
+            Guarantee::MachineLoss => "machine-loss",
         }
     }
 }

@@ -220,6 +220,7 @@ pub mod inspect;
 pub mod internal;
 mod options;
 pub mod pages;
+pub mod replica;
 pub mod stats;
 mod tuning;
 

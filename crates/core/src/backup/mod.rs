@@ -1,8 +1,10 @@
 //! Backups: a copy of a log that is itself a log, made while the log is written.
 //!
+//! `import.rs` makes a log of the chunks that a replica has kept.
 //! `source.rs` selects the range: from the front to a durable batch boundary. `target.rs` writes the copy,
 //! and its control file last, because a directory without a control file does not count as a log.
 
+mod import;
 pub(crate) mod source;
 mod target;
 
@@ -10,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::options::Modes;
 use crate::read::inspect::Inspector;
 use crate::storage::directory::{check_path, existing_directory};
+pub use import::{Import, ImportOptions};
 use logforce_device::{Guarantee, System};
 use source::Source;
 use std::path::Path;

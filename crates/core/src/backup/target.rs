@@ -15,11 +15,12 @@ use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::transfer::write;
 use crate::storage::zero_fill::zeroes_help;
 use logforce_device::{
-    AlignedBuf, Barrier, Directory, File, FileState, ForceBy, Guarantee, OpenFile, Plan,
-    ReadSource, System,
+    AlignedBuf, Barrier, Directory, File, FileState, FilesystemKind, ForceBy, Guarantee, OpenFile,
+    Plan, ReadSource, System,
 };
-use logforce_format::{Lsn, planted};
+use logforce_format::{Control, Lsn, planted};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,6 +42,7 @@ pub struct BackupReport {
 pub(super) type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
 /// Requirements on the directory of a backup.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     /// Minimum guarantee of a sync there.
     pub(crate) require: Guarantee,
@@ -49,13 +51,13 @@ pub(crate) struct Wanted {
 }
 
 /// Size of a read and of a write, bytes.
-const CHUNK: usize = 1 << 20;
+pub(super) const CHUNK: usize = 1 << 20;
 /// Alignment of their memory, bytes: sufficient for direct I/O on any device.
-const ALIGNMENT: usize = 65536;
+pub(super) const ALIGNMENT: usize = 65536;
 
-/// A directory that becomes a backup. If the backup fails, the drop removes the files that it created.
-struct Target<'a> {
-    dir: Arc<dyn Directory>,
+/// A directory that becomes a log. If that fails, the drop removes the files that were created.
+pub(super) struct Target<'a> {
+    pub(super) dir: Arc<dyn Directory>,
     /// Names of the files that this backup created, in order.
     made: Vec<String>,
     is_done: bool,
@@ -119,10 +121,9 @@ pub(super) fn make(
     still_there: impl FnOnce() -> Result<()>,
 ) -> Result<BackupReport> {
     let mut target = Target::open(system, to, wanted.modes)?;
-    target.check_place(source, wanted.require)?;
-    // From now on, the directory is marked as an unfinished backup.
-    drop(target.create(names::BACKUP)?);
-    sync_names(&*target.dir, Why::BackupBegun).map_err(target.syncing())?;
+    target.check_guarantee(wanted.require)?;
+    target.check_space(source.segments.iter().map(|s| s.header.len).sum())?;
+    target.begin()?;
     let copied = target
         .copy(source, progress)
         .and_then(|()| target.verify(source, progress));
@@ -132,7 +133,7 @@ pub(super) fn make(
         still_there()?;
     }
     copied?;
-    target.finish(source)?;
+    target.finish(&source.control, source.meta.as_deref())?;
     Ok(BackupReport {
         front: source.control.front,
         end: source.control.anchor.lsn,
@@ -144,7 +145,7 @@ pub(super) fn make(
 impl<'a> Target<'a> {
     /// Opens and locks a directory that is missing or empty, or that contains an unfinished backup. Removes
     /// the files of that backup.
-    fn open(system: &'a dyn System, to: &Path, modes: Modes) -> Result<Target<'a>> {
+    pub(super) fn open(system: &'a dyn System, to: &Path, modes: Modes) -> Result<Target<'a>> {
         let is_new = match system.directory(to) {
             Ok(_) => false,
             Err(e) if e.kind() == io::ErrorKind::NotFound => true,
@@ -207,6 +208,12 @@ impl<'a> Target<'a> {
         Ok(target)
     }
 
+    /// Marks the directory as an unfinished backup.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        drop(self.create(names::BACKUP)?);
+        sync_names(&*self.dir, Why::BackupBegun).map_err(self.syncing())
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         let removed = self.dir.remove(name);
         removed.map_err(Error::io("remove", self.path(name)))
@@ -225,7 +232,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -233,8 +240,8 @@ impl<'a> Target<'a> {
         Error::io("sync directory", self.dir.path())
     }
 
-    /// Refuses a directory where a sync guarantees less than `require`, or without space for the copy.
-    fn check_place(&self, source: &Source, require: Guarantee) -> Result<()> {
+    /// Refuses a directory where a sync guarantees less than `require`.
+    pub(super) fn check_guarantee(&self, require: Guarantee) -> Result<()> {
         let path = self.dir.path();
         let facts = self.dir.facts_for_writing();
         let facts = facts.map_err(Error::io("check the filesystem of", path))?;
@@ -251,7 +258,12 @@ impl<'a> Target<'a> {
                  guarantees it, or accept less with --require {guarantee} (in a program: the option `require`)"
             )));
         }
-        let need: u64 = source.segments.iter().map(|s| s.header.len).sum();
+        Ok(())
+    }
+
+    /// Fails if `need` bytes do not fit.
+    fn check_space(&self, need: u64) -> Result<()> {
+        let path = self.dir.path();
         let free = self.dir.free_space();
         let free = free.map_err(Error::io("ask for the free space of", path))?;
         if free < need {
@@ -273,10 +285,8 @@ impl<'a> Target<'a> {
             let used = source.control.anchor.lsn.since(segment.header.start);
             let used = used.min(segment.header.len);
             let name = names::segment(segment.header.start);
-            let file = self.create(&name)?;
             let path = self.path(&name);
-            file.reserve(segment.header.len)
-                .map_err(Error::io("reserve space in", &path))?;
+            let file = self.create_segment(&name, segment.header.len)?;
             let mut at = 0;
             while at < used {
                 let n = (used - at).min(CHUNK as u64);
@@ -287,17 +297,37 @@ impl<'a> Target<'a> {
                 done += n;
                 progress(done, all)?;
             }
-            // Fills the rest with zeroes, as in a segment that the log prepares. Commits to the segment
-            // then change no metadata.
-            while at < segment.header.len && zeroes_help(facts.kind) {
-                let n = (segment.header.len - at).min(CHUNK as u64);
-                let zeroes = AlignedBuf::zeroed(n as usize, ALIGNMENT);
-                write(&*file, at, zeroes).map_err(Error::io("fill", &path))?;
-                at += n;
-            }
-            barrier(&*file, Barrier::Full, Why::BackupSegment).map_err(Error::io("sync", &path))?;
+            let rest = at..segment.header.len;
+            self.complete_segment(&*file, &path, rest, facts.kind)?;
         }
         Ok(())
+    }
+
+    /// Creates the file of a segment of `len` bytes.
+    pub(super) fn create_segment(&mut self, name: &str, len: u64) -> Result<Arc<dyn File>> {
+        let file = self.create(name)?;
+        file.reserve(len)
+            .map_err(Error::io("reserve space in", self.path(name)))?;
+        Ok(file)
+    }
+
+    /// Fills the `rest` of a segment with zeroes, as in a segment that the log prepares, and forces the
+    /// segment. Commits to it then change no metadata.
+    pub(super) fn complete_segment(
+        &self,
+        file: &dyn File,
+        path: &Path,
+        rest: Range<u64>,
+        kind: FilesystemKind,
+    ) -> Result<()> {
+        let mut at = rest.start;
+        while at < rest.end && zeroes_help(kind) {
+            let n = (rest.end - at).min(CHUNK as u64);
+            let zeroes = AlignedBuf::zeroed(n as usize, ALIGNMENT);
+            write(file, at, zeroes).map_err(Error::io("fill", path))?;
+            at += n;
+        }
+        barrier(file, Barrier::Full, Why::BackupSegment).map_err(Error::io("sync", path))
     }
 
     fn create(&mut self, name: &str) -> Result<Arc<dyn File>> {
@@ -342,7 +372,7 @@ impl<'a> Target<'a> {
     }
 
     /// Writes the control file, which makes the directory a log.
-    fn finish(&mut self, source: &Source) -> Result<()> {
+    pub(super) fn finish(&mut self, control: &Control, meta: Option<&[u8]>) -> Result<()> {
         let path = self.path(names::BACKUP);
         let file = self.dir.open(names::BACKUP, OpenFile::WRITE);
         let file = file.map_err(Error::io("open for writing", &path))?;
@@ -351,7 +381,7 @@ impl<'a> Target<'a> {
         }
         // The names of the segments must be durable before the control file that lists them.
         sync_names(&*self.dir, Why::BackupNames).map_err(self.syncing())?;
-        control_file::write_whole(&*file, &path, &source.control, source.meta.as_deref())?;
+        control_file::write_whole(&*file, &path, control, meta)?;
         if !planted!("backup-control-first") {
             self.name_control()?;
         }

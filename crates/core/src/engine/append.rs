@@ -252,6 +252,7 @@ impl Engine {
         each: impl FnMut(Lsn, Lsn),
     ) -> Result<Acknowledged> {
         let now = self.runtime().now();
+        self.check_replica(policy)?;
         let Staged {
             mut state,
             mut wakeups,
@@ -265,6 +266,9 @@ impl Engine {
                     state.pipeline.commit_came(at.end, now);
                 }
                 self.wait_until_locked(state, wakeups, at.end, level, now)?;
+                if policy.is_replicated() {
+                    self.wait_replicated(at.end)?;
+                }
                 let took = self.runtime().now().saturating_sub(now);
                 self.metrics.committed(policy, took);
             }
@@ -273,7 +277,7 @@ impl Engine {
                 self.wake(wakeups);
             }
         }
-        Ok(at.acknowledged(self.guarantee_at(at.end)))
+        Ok(at.acknowledged(self.guarantee_of(policy, at.end)))
     }
 
     pub(crate) fn force(&self, end: Lsn) -> Result<Granted> {

@@ -16,6 +16,7 @@ pub(crate) mod membership;
 pub(crate) mod own_threads;
 pub(crate) mod pin_table;
 pub(crate) mod publish;
+pub(crate) mod replica;
 pub(crate) mod start;
 
 use crate::error::Result;
@@ -184,7 +185,9 @@ impl Engine {
 
     /// Returns the statistics since the log was opened.
     pub(crate) fn stats(&self) -> Stats {
-        self.metrics.read(self.runtime().now(), self.durable())
+        let replicated = self.view.replicated.lsn();
+        self.metrics
+            .read(self.runtime().now(), self.durable(), replicated)
     }
 
     /// Wakes the log's threads. Call it with the mutex released.

@@ -3,15 +3,16 @@
 
 use crate::engine::Engine;
 use crate::engine::events::Wakeups;
-use crate::error::Error;
-use crate::policy::WaitLevel;
+use crate::error::{Error, Result};
+use crate::policy::{Policy, WaitLevel};
 use crate::state::State;
 use crate::state::completions::Completion;
 use crate::state::pipeline::JobOutcome;
 use crate::state::schedule::Parked;
 use crate::sync::wake::Wake;
-use crate::types::Acknowledged;
+use logforce_device::Granted;
 use logforce_device::sync::MutexGuard;
+use logforce_format::{Lsn, planted};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::*;
 
@@ -89,6 +90,25 @@ impl Engine {
 }
 
 impl Engine {
+    /// Returns the result of a submission of the records below `end`, if it is known. Takes no lock, unless
+    /// it waits for the replica.
+    pub(crate) fn result_of(&self, policy: Policy, end: Lsn) -> Option<Result<Granted>> {
+        let reached = match policy.level() {
+            None => true,
+            Some(WaitLevel::Write) => self.written() >= end,
+            Some(_) => self.durable() >= end,
+        };
+        if !reached {
+            return self.check().err().map(Err);
+        }
+        if policy.is_replicated() && !planted!("submission-without-replica") {
+            let replicated = &self.view.replicated;
+            let result = replicated.result(end, &self.view.path)?;
+            return Some(result.map(|()| self.guarantee_of(policy, end)));
+        }
+        Some(Ok(self.guarantee_of(policy, end)))
+    }
+
     /// Calls the callbacks that are due, in the writer thread and in the order of the records. Once the log
     /// has `ended`, calls all of them. Records that have not reached what their policy requires get an
     /// error.
@@ -101,20 +121,10 @@ impl Engine {
             if due.is_empty() {
                 return;
             }
-            for Completion { at, level, call } in due {
-                let reached = match level {
-                    None => true,
-                    Some(WaitLevel::Write) => self.written() >= at.end,
-                    Some(_) => self.durable() >= at.end,
-                };
-                let result = if reached {
-                    Ok(Acknowledged {
-                        start: at.start,
-                        end: at.end,
-                        guarantee: self.guarantee_at(at.end),
-                    })
-                } else {
-                    Err(self.poison.check().err().unwrap_or(Error::Closed))
+            for Completion { at, policy, call } in due {
+                let result = match self.result_of(policy, at.end) {
+                    Some(result) => result.map(|granted| at.acknowledged(granted)),
+                    None => Err(self.poison.check().err().unwrap_or(Error::Closed)),
                 };
                 // A panic in a callback does not affect the log; the panic hook has reported it.
                 let _ = catch_unwind(AssertUnwindSafe(|| call(result)));

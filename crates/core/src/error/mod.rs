@@ -51,6 +51,16 @@ pub enum Error {
         /// Reason.
         why: String,
     },
+    /// Bytes that a replica has kept do not continue the log that is being restored from it.
+    #[error("cannot restore into {}: the chunk at LSN {lsn} is not usable: {why}", path.display())]
+    Chunk {
+        /// The directory.
+        path: PathBuf,
+        /// Position in the log.
+        lsn: Lsn,
+        /// Reason.
+        why: String,
+    },
     /// The directory contains files that do not belong to a log.
     #[error("{} is not a log directory: {why}", path.display())]
     NotALog {
@@ -274,6 +284,39 @@ pub enum Error {
         "no buffer or prepared space for the record now: wait for commits in flight, or use commit_async or reserve"
     )]
     WouldBlock,
+    /// A commit by [`Policy::Replicated`](crate::Policy::Replicated) in a log without a replica. The record
+    /// was not accepted.
+    #[error("the log in {} has no replica, so a commit cannot wait for one: attach a replica with Log::replicate, or commit with Policy::Force", path.display())]
+    NoReplica {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The log has a replica already.
+    #[error("the log in {} has a replica already: end it before you attach another one", path.display())]
+    ReplicaAttached {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The replica has ended before it confirmed the record. An append that fails with this error has
+    /// accepted nothing. After a wait, the record is durable in this log; it is unknown whether the replica
+    /// has it.
+    #[error("the replica of the log in {} has ended, it confirmed everything below LSN {replicated}: {why}. Records above may or may not be in the replica. Attach a replica again with Log::replicate", path.display())]
+    ReplicaLost {
+        /// The directory.
+        path: PathBuf,
+        /// Exclusive end of what the replica has confirmed.
+        replicated: Lsn,
+        /// Reason.
+        why: String,
+    },
+    /// Another machine has taken the log over. This log accepts nothing any more.
+    #[error("the log in {} was taken over by {by}: records that were not confirmed to this machine may be missing there. Stop this writer, keep the directory aside, and continue with a restored copy", path.display())]
+    Deposed {
+        /// The directory.
+        path: PathBuf,
+        /// The new owner.
+        by: String,
+    },
     /// The log was closed.
     #[error("the log is closed")]
     Closed,
@@ -363,6 +406,15 @@ pub enum ErrorKind {
     /// flight, or use [`Log::commit_async`](crate::Log::commit_async) or
     /// [`Log::reserve`](crate::Log::reserve), which wait.
     WouldBlock,
+    /// A commit was to wait for a replica, and there is none. Attach a replica.
+    NoReplica,
+    /// The log has a replica already. Use that one, or end it first.
+    ReplicaAttached,
+    /// The replica has ended. Records that waited for it are durable in this log; it is unknown whether the
+    /// replica has them. Attach a replica again.
+    ReplicaLost,
+    /// Another machine has taken the log over. Stop this writer and set its directory aside.
+    Deposed,
     /// The log was closed.
     Closed,
     /// A forked child uses its parent's log. Open the log in the child after the parent has closed it.
@@ -394,6 +446,7 @@ impl Error {
             | Error::NotAPosition { .. }
             | Error::Option { .. }
             | Error::BackupTarget { .. }
+            | Error::Chunk { .. }
             | Error::Path { .. }
             | Error::InWaker => ErrorKind::InvalidInput,
             Error::Truncated { .. } => ErrorKind::Truncated,
@@ -402,6 +455,10 @@ impl Error {
             Error::OtherLog { .. } => ErrorKind::OtherLog,
             Error::BeyondEnd { .. } => ErrorKind::BeyondEnd,
             Error::WouldBlock => ErrorKind::WouldBlock,
+            Error::NoReplica { .. } => ErrorKind::NoReplica,
+            Error::ReplicaAttached { .. } => ErrorKind::ReplicaAttached,
+            Error::ReplicaLost { .. } => ErrorKind::ReplicaLost,
+            Error::Deposed { .. } => ErrorKind::Deposed,
             Error::Closed => ErrorKind::Closed,
             Error::Forked => ErrorKind::Forked,
         }
@@ -412,12 +469,14 @@ impl Error {
         match self {
             Error::Damaged(d) => Some(d.lsn),
             Error::Poisoned { durable, .. } => Some(*durable),
+            Error::ReplicaLost { replicated, .. } => Some(*replicated),
             Error::NotABoundary { lsn }
             | Error::WithinAppend { lsn, .. }
             | Error::Truncated { lsn, .. }
             | Error::Voided { lsn, .. }
             | Error::Diverged { lsn, .. }
-            | Error::BeyondEnd { lsn, .. } => Some(*lsn),
+            | Error::BeyondEnd { lsn, .. }
+            | Error::Chunk { lsn, .. } => Some(*lsn),
             _ => None,
         }
     }
@@ -430,11 +489,16 @@ impl Error {
             | Error::AlreadyExists { path }
             | Error::NotALog { path, .. }
             | Error::BackupTarget { path, .. }
+            | Error::Chunk { path, .. }
             | Error::Path { path, .. }
             | Error::NewerFormat { path, .. }
             | Error::Locked { path }
             | Error::NoSpace { path, .. }
             | Error::Full { path, .. }
+            | Error::NoReplica { path }
+            | Error::ReplicaAttached { path }
+            | Error::ReplicaLost { path, .. }
+            | Error::Deposed { path, .. }
             | Error::Displaced { path, .. }
             | Error::Diverged { path, .. }
             | Error::OtherLog { path, .. }

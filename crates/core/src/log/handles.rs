@@ -3,8 +3,8 @@
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::policy::WaitLevel;
-use crate::sync::wakers::WakerId;
+use crate::policy::{Policy, WaitLevel};
+use crate::sync::wakers::{WakerId, Wakers};
 use crate::types::{Acknowledged, RecordRange};
 use logforce_device::Granted;
 use logforce_format::{Lsn, planted};
@@ -24,19 +24,19 @@ pub struct CommitHandle {
     engine: Arc<Engine>,
     start: Lsn,
     end: Lsn,
-    /// Level that all records below `end` must reach; `None` if being staged is enough.
-    level: Option<WaitLevel>,
+    /// Policy that all records below `end` must meet.
+    policy: Policy,
     waker_id: Option<WakerId>,
 }
 
 impl CommitHandle {
-    /// Returns the handle of a record at `at` that must reach `level`.
-    pub(crate) fn new(engine: Arc<Engine>, at: RecordRange, level: Option<WaitLevel>) -> Self {
+    /// Returns the handle of a record at `at` that must meet `policy`.
+    pub(crate) fn new(engine: Arc<Engine>, at: RecordRange, policy: Policy) -> Self {
         CommitHandle {
             engine,
             start: at.start,
             end: at.end,
-            level,
+            policy,
             waker_id: None,
         }
     }
@@ -77,41 +77,53 @@ impl CommitHandle {
 
     /// Returns the result, if it is known.
     fn result(&self) -> Option<Result<Granted>> {
-        let reached = match self.level {
-            None => true,
-            Some(WaitLevel::Write) => self.engine.written() >= self.end,
-            Some(_) => self.engine.durable() >= self.end,
-        };
-        if reached {
-            return Some(Ok(self.engine.guarantee_at(self.end)));
-        }
-        self.engine.check().err().map(Err)
+        self.engine.result_of(self.policy, self.end)
     }
 
     fn wait_here(&self) -> Result<Granted> {
-        if let Some(level) = self.level
-            && self.result().is_none()
-        {
-            self.engine.wait_until_timed(self.end, level)?;
+        if let Some(result) = self.result() {
+            return result;
         }
-        match self.result() {
-            Some(answer) => answer,
-            None => Ok(self.engine.guarantee_at(self.end)),
+        self.reach_level()?;
+        if self.policy.is_replicated() {
+            self.engine.wait_replicated(self.end)?;
+        }
+        Ok(self.engine.guarantee_of(self.policy, self.end))
+    }
+
+    /// Returns once the record has reached in this log what the policy requires there.
+    fn reach_level(&self) -> Result<()> {
+        match self.policy.level() {
+            Some(level) => self.engine.wait_until_timed(self.end, level),
+            None => Ok(()),
         }
     }
 
-    fn poll_level(&mut self, context: &Context<'_>) -> Poll<Result<Granted>> {
+    /// Returns the tasks among which this handle waits.
+    fn wakers(&self) -> &Wakers {
+        match self.policy.level() {
+            Some(WaitLevel::Write) => &self.engine.events.written_tasks,
+            _ if self.policy.is_replicated() => &self.engine.view.replicated.tasks,
+            _ => &self.engine.view.wakers,
+        }
+    }
+
+    fn poll_policy(&mut self, context: &Context<'_>) -> Poll<Result<Granted>> {
         if let Some(answer) = self.result() {
             return Poll::Ready(answer);
         }
         if self.engine.must_do_it_itself() && !planted!("writer-awaits-itself") {
-            return Poll::Ready(self.wait_here());
+            if let Err(e) = self.reach_level() {
+                return Poll::Ready(Err(e));
+            }
+            // Only the replica can be missing now, and another thread moves that.
+            if let Some(answer) = self.result() {
+                return Poll::Ready(answer);
+            }
         }
-        let wakers = match self.level {
-            Some(WaitLevel::Write) => &self.engine.events.written_tasks,
-            _ => &self.engine.view.wakers,
-        };
-        wakers.register(self.end, &mut self.waker_id, context.waker());
+        let mut id = self.waker_id;
+        self.wakers().register(self.end, &mut id, context.waker());
+        self.waker_id = id;
         if planted!("recheck-after-register") {
             return Poll::Pending;
         }
@@ -126,11 +138,7 @@ impl CommitHandle {
 impl Drop for CommitHandle {
     fn drop(&mut self) {
         if let Some(id) = self.waker_id {
-            let wakers = match self.level {
-                Some(WaitLevel::Write) => &self.engine.events.written_tasks,
-                _ => &self.engine.view.wakers,
-            };
-            wakers.deregister(id);
+            self.wakers().deregister(id);
         }
     }
 }
@@ -139,7 +147,7 @@ impl Future for CommitHandle {
     type Output = Result<Acknowledged>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.poll_level(context) {
+        match self.poll_policy(context) {
             Poll::Ready(result) => Poll::Ready(result.map(|g| self.acknowledged(g))),
             Poll::Pending => Poll::Pending,
         }

@@ -7,6 +7,7 @@ mod close_all;
 pub(crate) mod handles;
 mod meta;
 pub(crate) mod offload;
+pub(crate) mod replicate;
 pub(crate) mod reserve;
 mod submit;
 

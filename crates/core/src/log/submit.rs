@@ -6,7 +6,7 @@ use crate::engine::append::{Space, Staged, set_deadline};
 use crate::error::Result;
 use crate::log::Log;
 use crate::log::handles::CommitHandle;
-use crate::policy::Policy;
+use crate::policy::{Policy, WaitLevel};
 use crate::state::completions::{Call, Completion};
 use crate::sync::wake::Wake;
 use crate::types::{Acknowledged, RecordRange, RecordSlices};
@@ -82,10 +82,11 @@ impl Engine {
         policy: Policy,
         each: impl FnMut(Lsn, Lsn),
     ) -> Result<CommitHandle> {
+        self.check_replica(policy)?;
         let now = self.runtime().now();
         let staged = self.stage(records, space, each)?;
         let at = self.request_policy(staged, policy, now, None);
-        Ok(CommitHandle::new(self.clone(), at, policy.level()))
+        Ok(CommitHandle::new(self.clone(), at, policy))
     }
 
     /// Stages the records, and registers `call` to be called when the policy is met.
@@ -96,6 +97,7 @@ impl Engine {
         call: Call,
         each: impl FnMut(Lsn, Lsn),
     ) -> Result<RecordRange> {
+        self.check_replica(policy)?;
         let now = self.runtime().now();
         let staged = self.stage(records, Space::Wait, each)?;
         Ok(self.request_policy(staged, policy, now, Some(call)))
@@ -117,7 +119,7 @@ impl Engine {
         wakeups.writer |= set_deadline(&mut state, at.end, policy, now);
         self.metrics.counted.submits.add_locked(1);
         let mut caught_up = None;
-        if policy == Policy::Force {
+        if policy.level() == Some(WaitLevel::Force) {
             // For an append without records, a quiet stamp may have made all previous records durable
             // already.
             caught_up = state.pipeline.catch_up(at.end);
@@ -129,10 +131,10 @@ impl Engine {
             wakeups.writer |= Wake::WriterForSubmission.if_needed(state.lacks_leader());
         }
         if let Some(call) = call {
-            let level = policy.level();
             // With no level to wait for, the writer calls it at once.
-            wakeups.writer |= Wake::WriterForNewCallback.if_needed(level.is_none());
-            state.completions.push(Completion { at, level, call });
+            let is_due = policy.level().is_none();
+            wakeups.writer |= Wake::WriterForNewCallback.if_needed(is_due);
+            state.completions.push(Completion { at, policy, call });
         }
         match caught_up {
             Some(outcome) => self.publish(state, outcome),

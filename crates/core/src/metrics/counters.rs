@@ -117,4 +117,6 @@ counters! {
     /// Segments that were prepared without filling them with zeroes: all segments if the filesystem does not
     /// overwrite in place, else those prepared while forces are large.
     segments_unfilled,
+    /// Commits that waited until the replica had confirmed them.
+    commits_replicated,
 }

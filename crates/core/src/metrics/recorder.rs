@@ -21,6 +21,8 @@ pub(crate) struct Metrics {
     pub(super) calls: CallbackState,
     /// Durations of commits that waited for a force, nanoseconds.
     pub(super) commit: Sharded,
+    /// Durations of commits that waited for the replica, nanoseconds.
+    pub(super) replicated: Sharded,
     /// Durations of all other waits, nanoseconds.
     pub(super) wait: Sharded,
     /// Durations of device writes of batches, nanoseconds.
@@ -43,6 +45,7 @@ impl Metrics {
             counted: CounterSet::default(),
             calls: CallbackState::default(),
             commit: Sharded::default(),
+            replicated: Sharded::default(),
             wait: Sharded::default(),
             write: Histogram::default(),
             force: Histogram::default(),
@@ -66,6 +69,7 @@ impl Metrics {
             Policy::Force => &self.counted.commits_force,
             Policy::Write { .. } => &self.counted.commits_write,
             Policy::Interval { .. } => &self.counted.commits_interval,
+            Policy::Replicated => &self.counted.commits_replicated,
         };
         counter.add_locked(1);
     }
@@ -74,6 +78,7 @@ impl Metrics {
     pub(crate) fn committed(&self, policy: Policy, took: Duration) {
         match policy {
             Policy::Force => self.commit.record(nanos(took)),
+            Policy::Replicated => self.replicated.record(nanos(took)),
             _ => self.wait.record(nanos(took)),
         }
     }

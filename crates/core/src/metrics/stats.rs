@@ -15,6 +15,9 @@ pub struct Stats {
     pub open_for: Duration,
     /// Durable LSN.
     pub durable: Lsn,
+    /// Replicated LSN; [`Lsn::ORIGIN`] without a replica. The difference to `durable` is the replica's lag,
+    /// bytes.
+    pub replicated_to: Lsn,
     /// Age of the oldest write, barrier or directory change in flight; zero if there is none. A value of
     /// seconds means that the device hangs.
     pub oldest_io_age: Duration,
@@ -26,6 +29,9 @@ pub struct Stats {
     /// Duration of a commit by [`Policy::Force`](crate::Policy::Force), from the call to its return,
     /// nanoseconds. `wait` includes these.
     pub commit: HistogramSnapshot,
+    /// Duration of a commit by [`Policy::Replicated`](crate::Policy::Replicated), from the call to its
+    /// return, nanoseconds. `wait` does not include these.
+    pub replicated: HistogramSnapshot,
     /// Duration of a device write of a batch, nanoseconds.
     pub write: HistogramSnapshot,
     /// Duration of a job that forces, from its beginning until its records are durable, nanoseconds.
@@ -37,17 +43,19 @@ pub struct Stats {
 }
 
 impl Metrics {
-    pub(crate) fn read(&self, now: Duration, durable: Lsn) -> Stats {
+    pub(crate) fn read(&self, now: Duration, durable: Lsn, replicated_to: Lsn) -> Stats {
         let commit = self.commit.snapshot();
         let mut wait = self.wait.snapshot();
         wait.merge(&commit);
         Stats {
             open_for: now.saturating_sub(self.opened),
             durable,
+            replicated_to,
             oldest_io_age: self.calls.oldest(now),
             counters: self.counted.read(),
             wait,
             commit,
+            replicated: self.replicated.snapshot(),
             write: self.write.snapshot(),
             force: self.force.snapshot(),
             submit: self.submit.snapshot(),
@@ -81,10 +89,12 @@ impl Stats {
         Stats {
             open_for: self.open_for.saturating_sub(earlier.open_for),
             durable: self.durable,
+            replicated_to: self.replicated_to,
             oldest_io_age: self.oldest_io_age,
             counters: self.counters.difference(&earlier.counters),
             wait: self.wait.difference(&earlier.wait),
             commit: self.commit.difference(&earlier.commit),
+            replicated: self.replicated.difference(&earlier.replicated),
             write: self.write.difference(&earlier.write),
             force: self.force.difference(&earlier.force),
             submit: self.submit.difference(&earlier.submit),
@@ -141,6 +151,7 @@ impl fmt::Display for Stats {
         )?;
         for (name, h) in [
             ("wait", &self.wait),
+            ("replica", &self.replicated),
             ("write", &self.write),
             ("force", &self.force),
             ("submit", &self.submit),
@@ -151,7 +162,7 @@ impl fmt::Display for Stats {
             let micros = |ns: u64| ns as f64 / 1e3;
             writeln!(
                 f,
-                "{name:<6} p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs ({})",
+                "{name:<7} p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs ({})",
                 micros(h.quantile(0.5)),
                 micros(h.quantile(0.99)),
                 micros(h.quantile(0.999)),

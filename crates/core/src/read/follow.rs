@@ -4,9 +4,9 @@ use crate::read::history::{History, Position};
 use crate::read::position::FollowerPosition;
 use crate::read::reader::Reader;
 use crate::read::view::View;
+use crate::sync::event::Event;
 use crate::sync::wake::WaitFor;
-use crate::sync::wakers::WakerId;
-use crate::sync::wakers::refuse_in_waker;
+use crate::sync::wakers::{WakerId, Wakers, refuse_in_waker};
 use crate::types::Record;
 use futures_core::Stream;
 use logforce_format::{Lsn, planted};
@@ -30,6 +30,8 @@ pub struct Follower {
     reader: Reader,
     position: FollowerPosition,
     waker_id: Option<WakerId>,
+    /// True if it waits for the replicated LSN instead of the durable one.
+    replicated: bool,
     ended: bool,
 }
 
@@ -68,7 +70,26 @@ impl Follower {
             reader: reader.with_history(history),
             position: FollowerPosition::below(from),
             waker_id: None,
+            replicated: false,
             ended: false,
+        }
+    }
+
+    /// Makes the follower return only records that the log's replica has confirmed
+    /// ([`Log::replicate`](crate::Log::replicate)). What it returns survives the loss of this machine. While
+    /// no replica is attached, it returns nothing new. When the log is closed, it ends at the replicated LSN
+    /// of that moment.
+    pub fn replicated(mut self) -> Follower {
+        self.reader.stop_at_replicated();
+        self.replicated = true;
+        self
+    }
+
+    /// Returns the event and the tasks that are notified when the follower may continue.
+    fn advanced(&self) -> (&Event, &Wakers) {
+        match self.replicated {
+            true => (&self.view.replicated.advanced, &self.view.replicated.tasks),
+            false => (&self.view.advanced, &self.view.wakers),
         }
     }
 
@@ -120,16 +141,17 @@ impl Follower {
     /// failed, and every record was returned.
     pub fn next_blocking(&mut self) -> Option<Result<Record>> {
         loop {
-            let seen = self.view.advanced.observe();
+            let seen = self.advanced().0.observe();
             if let Some(answer) = self.answer() {
                 return answer;
             }
             if let Err(e) = refuse_in_waker() {
                 return Some(Err(e));
             }
-            let view = &self.view;
-            view.advanced
-                .wait(&*view.runtime, seen, None, WaitFor::NextRecord);
+            let runtime = &*self.view.runtime;
+            self.advanced()
+                .0
+                .wait(runtime, seen, None, WaitFor::NextRecord);
         }
     }
 
@@ -138,7 +160,7 @@ impl Follower {
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Record>> {
         let began = self.view.runtime.now();
         loop {
-            let seen = self.view.advanced.observe();
+            let seen = self.advanced().0.observe();
             if let Some(answer) = self.answer() {
                 return answer.transpose();
             }
@@ -148,9 +170,10 @@ impl Follower {
                 return Ok(None);
             }
             refuse_in_waker()?;
-            let view = &self.view;
-            view.advanced
-                .wait(&*view.runtime, seen, Some(left), WaitFor::NextRecord);
+            let runtime = &*self.view.runtime;
+            self.advanced()
+                .0
+                .wait(runtime, seen, Some(left), WaitFor::NextRecord);
         }
     }
 
@@ -178,10 +201,10 @@ impl Follower {
         self.position.end().max(self.reader.consumed_to())
     }
 
-    /// Returns the number of bytes of log that are durable and were not returned yet: 0 once the follower
+    /// Returns the number of bytes of log that it may return and has not returned yet: 0 once the follower
     /// has caught up.
     pub fn lag(&self) -> u64 {
-        self.view.durable().0.saturating_sub(self.lsn().0)
+        self.reader.limit().0.saturating_sub(self.lsn().0)
     }
 
     /// Returns true once the follower has ended: it will return nothing more.
@@ -202,12 +225,15 @@ impl Stream for Follower {
             return Poll::Ready(answer);
         }
         // A registration is for a single LSN: the next one that is not durable.
-        if let Some(id) = this.waker_id.take() {
-            this.view.wakers.deregister(id);
+        let before = this.waker_id.take();
+        let next = this.reader.limit().plus(1);
+        let wakers = this.advanced().1;
+        if let Some(id) = before {
+            wakers.deregister(id);
         }
-        let next = this.view.durable().plus(1);
-        let wakers = &this.view.wakers;
-        wakers.register(next, &mut this.waker_id, context.waker());
+        let mut id = None;
+        wakers.register(next, &mut id, context.waker());
+        this.waker_id = id;
         if planted!("recheck-follower-after-register") {
             return Poll::Pending;
         }
@@ -221,7 +247,7 @@ impl Stream for Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         if let Some(id) = self.waker_id {
-            self.view.wakers.deregister(id);
+            self.advanced().1.deregister(id);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::read::records::Records;
 use crate::read::view::View;
 use crate::scan::batch::ScanState;
 use crate::types::{Record, RecordRef};
-use logforce_format::{Lsn, MAX_RECORD_LEN};
+use logforce_format::{Lsn, MAX_RECORD_LEN, planted};
 use std::sync::Arc;
 
 /// Reads durable records in order, and never returns a record that is not durable. At the durable end it
@@ -23,6 +23,8 @@ pub struct Reader {
     /// LSN below which frames are skipped.
     from: Lsn,
     records: Records,
+    /// True if the reader stops at the replicated LSN instead of the durable one.
+    replicated: bool,
     /// The openings whose batches a follower has read.
     history: History,
     failed: bool,
@@ -38,6 +40,7 @@ impl Reader {
             state,
             from,
             records: Records::default(),
+            replicated: false,
             failed: false,
         }
     }
@@ -117,6 +120,19 @@ impl Reader {
         self
     }
 
+    /// Makes the reader stop at the replicated LSN. It lies between two batches, as the durable LSN does.
+    pub(super) fn stop_at_replicated(&mut self) {
+        self.replicated = true;
+    }
+
+    /// Returns the LSN at which the reader stops for now.
+    pub(super) fn limit(&self) -> Lsn {
+        match self.replicated && !planted!("replicated-follower-ahead") {
+            true => self.view.replicated.lsn(),
+            false => self.view.durable(),
+        }
+    }
+
     /// Returns the position at `lsn`, below which everything was read.
     pub(super) fn position_at(&self, lsn: Lsn) -> Position {
         self.history.at(lsn)
@@ -156,13 +172,14 @@ impl Reader {
                 self.state = ScanState::after_void(to);
                 self.records.drop_begun();
             }
-            if self.state.at >= self.view.durable() {
+            let limit = self.limit();
+            if self.state.at >= limit {
                 return Ok(());
             }
             let Some(first) = first_batch_at(&self.view, self.state.at)? else {
                 return Ok(());
             };
-            if first >= self.view.durable() {
+            if first >= limit {
                 return Ok(());
             }
             // Checks the link to the previous batch, too. A batch with valid checksums may still be the

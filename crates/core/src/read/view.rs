@@ -1,4 +1,5 @@
 use crate::error::{Error, Result};
+use crate::read::replicated::Replicated;
 use crate::storage::control_file::ControlFile;
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
@@ -30,6 +31,7 @@ pub(crate) struct View {
     pub(crate) advanced: Event,
     /// Tasks that wait for the durable LSN.
     pub(crate) wakers: Wakers,
+    pub(crate) replicated: Replicated,
     pub(crate) checkpoint: CheckpointRequest,
     /// Reason why the durable LSN will not move any more: `Some(None)` if the log was closed,
     /// `Some(Some(_))` if it failed.
@@ -69,6 +71,7 @@ impl View {
             front: range.start.0.into(),
             advanced: Event::default(),
             wakers: Wakers::default(),
+            replicated: Replicated::default(),
             checkpoint: CheckpointRequest::default(),
             ended: Mutex::default(),
         })
@@ -109,6 +112,7 @@ impl View {
             .get_or_insert(why);
         self.advanced.notify(&*self.runtime, Wake::EndedFollowers);
         self.wakers.wake_all(Wake::EndedTasks);
+        self.replicated.wake_all(&*self.runtime);
         let checkpoint = &self.checkpoint;
         checkpoint
             .made

@@ -215,7 +215,11 @@ impl ScanState {
 
     /// Advances past a batch with a valid link and payload. Returns an error that describes why the contents
     /// of the batch are impossible.
-    fn follow(&mut self, header: &BatchHeader, payload: &[u8]) -> std::result::Result<(), String> {
+    pub(crate) fn follow(
+        &mut self,
+        header: &BatchHeader,
+        payload: &[u8],
+    ) -> std::result::Result<(), String> {
         let base = header.lsn.plus(BATCH_HEADER_LEN as u64);
         if self.last_void.is_some_and(|v| v != header.last_void) {
             return Err("its list of void ranges does not continue its predecessor's".to_owned());

@@ -198,6 +198,7 @@ pub(crate) struct Parked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Policy;
     use crate::state::buffers::Buffers;
     use crate::state::completions::Completion;
     use crate::state::log_buffer::LogBuffer;
@@ -371,7 +372,7 @@ mod tests {
         let end = state.tail();
         state.completions.push(Completion {
             at: RecordRange { start: end, end },
-            level: Some(WaitLevel::Force),
+            policy: Policy::Force,
             call: Box::new(|_| {}),
         });
         assert!(!needs_writer(&state), "not forced yet");

@@ -62,6 +62,16 @@ reasons! {
         DurableTasks = "wake-tasks",
         /// Tasks that wait for the written LSN.
         WrittenTasks = "wake-written-tasks",
+        /// Threads that wait for the replica: it has confirmed records.
+        Replicated = "wake-replicated",
+        /// Tasks that wait for the replica: it has confirmed records.
+        ReplicatedTasks = "wake-replicated-tasks",
+        /// The replica has ended, or the log has: threads that wait for the replica.
+        ReplicaEnded = "end-wakes-no-replicated",
+        /// The replica has ended, or the log has: tasks that wait for the replica.
+        ReplicaEndedTasks = "end-wakes-no-replicated-task",
+        /// The writer: the replica has confirmed the record of a callback.
+        WriterForReplica = "wake-callback-for-replica",
         /// Threads that wait for buffer space or a segment.
         Space = "wake-progress",
         /// Tasks that wait for buffer space or a segment.
@@ -164,6 +174,8 @@ reasons! {
         TaskStep = "late-observe-step",
         /// The next durable record.
         NextRecord = "late-observe-follower",
+        /// A confirmation of the replica.
+        Replica = "late-observe-replica",
         /// A request for a checkpoint.
         CheckpointDue = "late-observe-checkpoint",
     }

@@ -50,6 +50,8 @@ mod positions;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod reentrant;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod replicas;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod retain;
 mod stores;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

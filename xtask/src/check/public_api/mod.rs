@@ -38,8 +38,8 @@ const APIS: [Api; 2] = [
             "calibrate",
             "device-os",
         ],
-        root_names: 45,
-        largest: ("Log", 32),
+        root_names: 46,
+        largest: ("Log", 34),
     },
     Api {
         krate: "crashtest",

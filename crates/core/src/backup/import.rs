@@ -1,0 +1,465 @@
+//! Restoring: makes a log of the chunks that a replica has kept.
+//!
+//! Each batch is checked before it is written: its checksums, and the link to its predecessor. So a chunk
+//! that is damaged, missing or of another log cannot become part of the restored log.
+
+use crate::backup::target::{ALIGNMENT, BackupReport, CHUNK, Target, Wanted};
+use crate::error::{Error, Result};
+use crate::names;
+use crate::options::Modes;
+use crate::scan::batch::ScanState;
+use crate::storage::directory::check_path;
+use crate::storage::transfer::write;
+use logforce_device::{AlignedBuf, File, FilesystemKind, Guarantee, System};
+use logforce_format::frame::Sequence;
+use logforce_format::{
+    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Expected, LogId, Lsn,
+    SEGMENT_HEADER_LEN, SegmentHeader,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Options of an [`Import`].
+#[derive(Debug, Clone)]
+pub struct ImportOptions {
+    wanted: Wanted,
+    until: Option<Lsn>,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        ImportOptions {
+            wanted: Wanted {
+                require: Guarantee::PowerLoss,
+                modes: Modes::default(),
+            },
+            until: None,
+        }
+    }
+}
+
+impl ImportOptions {
+    /// Returns the defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the minimum guarantee that a sync must give in the directory. Default:
+    /// [`Guarantee::PowerLoss`].
+    pub fn require(mut self, guarantee: Guarantee) -> Self {
+        self.wanted.require = guarantee;
+        self
+    }
+
+    /// Sets an LSN at which the restored log ends: at the first position at or above it that lies between
+    /// two batches and between two atomic appends. Default: the end of the last chunk.
+    pub fn until(mut self, lsn: Lsn) -> Self {
+        self.until = Some(lsn);
+        self
+    }
+}
+
+/// A log that is being made of chunks ([`LogChunk`](crate::LogChunk)). Until [`Import::finish`] returns, the
+/// directory is marked as unfinished and cannot be opened; dropping the import removes its files.
+pub struct Import<'a> {
+    target: Target<'a>,
+    options: ImportOptions,
+    kind: FilesystemKind,
+    /// State at the end of what was imported; `None` before the first chunk.
+    state: Option<ScanState>,
+    /// Last position at or below it at which a log can end.
+    end: Option<Anchor>,
+    segment: Option<OpenSegment>,
+    /// Headers of all segments, in order.
+    segments: Vec<SegmentHeader>,
+    /// Newest control slot whose chunk was imported as a whole.
+    whole: Option<Control>,
+    /// Control slot of the last chunk.
+    last: Option<Control>,
+    meta: Option<Vec<u8>>,
+    is_complete: bool,
+}
+
+/// The segment that is being written.
+struct OpenSegment {
+    header: SegmentHeader,
+    file: Arc<dyn File>,
+    name: String,
+    /// Number of bytes that were written.
+    len: u64,
+}
+
+impl<'a> Import<'a> {
+    /// Begins to make a log in the directory `to` of `system`, which must be missing or empty, or contain an
+    /// import or a backup that was cut short.
+    #[doc(hidden)]
+    pub fn new(system: &'a dyn System, to: &Path, options: ImportOptions) -> Result<Import<'a>> {
+        check_path(to)?;
+        let mut target = Target::open(system, to, options.wanted.modes)?;
+        target.check_guarantee(options.wanted.require)?;
+        let facts = target.dir.facts_for_writing();
+        let kind = facts
+            .map_err(Error::io("check the filesystem of", target.dir.path()))?
+            .kind;
+        target.begin()?;
+        Ok(Import {
+            target,
+            options,
+            kind,
+            state: None,
+            end: None,
+            segment: None,
+            segments: Vec::new(),
+            whole: None,
+            last: None,
+            meta: None,
+            is_complete: false,
+        })
+    }
+
+    /// Returns the exclusive end of what was imported; `None` before the first chunk.
+    pub fn position(&self) -> Option<Lsn> {
+        self.state.map(|s| s.at)
+    }
+
+    /// Returns true once [`ImportOptions::until`] is reached. Further chunks are ignored.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn refused<T>(&self, lsn: Lsn, why: impl Into<String>) -> Result<T> {
+        Err(Error::Chunk {
+            path: self.target.dir.path().to_owned(),
+            lsn,
+            why: why.into(),
+        })
+    }
+
+    /// Imports the chunk `bytes`, which begins at `from`: at the end of the chunk before, or, as the first
+    /// one, at the start of a segment. `control` and `meta` are those of the chunk.
+    ///
+    /// # Errors
+    /// [`Error::Chunk`] if the bytes do not continue the log; [`Error::Io`] and [`Error::NoSpace`] if they
+    /// cannot be written. The import cannot go on after an error.
+    pub fn chunk(
+        &mut self,
+        from: Lsn,
+        bytes: &[u8],
+        control: &[u8],
+        meta: Option<&[u8]>,
+    ) -> Result<()> {
+        if self.is_complete {
+            return Ok(());
+        }
+        let control = match Control::decode(control) {
+            Ok(control) => control,
+            Err(reject) => return self.refused(from, format!("its control slot: {reject}")),
+        };
+        let before = match (self.state, &self.last) {
+            (Some(state), Some(last)) if last.log_id != control.log_id => {
+                let why = format!("it belongs to log {}, not {}", control.log_id, last.log_id);
+                return self.refused(state.at, why);
+            }
+            (Some(state), _) if state.at != from => {
+                return self.refused(from, format!("the one before ends at LSN {}", state.at));
+            }
+            (Some(state), _) => state,
+            (None, _) if from == Lsn::ORIGIN => ScanState::at_origin(from),
+            (None, _) => ScanState {
+                prev_crc: (control.first_segment == from).then_some(control.first_prev_crc),
+                ..ScanState::unlinked(from)
+            },
+        };
+        let until = self.options.until.unwrap_or(Lsn(u64::MAX));
+        let mut state = before;
+        let mut reached = None;
+        let mut headers = Vec::new();
+        let mut current = self.segment.as_ref().map(|s| s.header);
+        while state.at < from.plus(bytes.len() as u64) {
+            let next = Step {
+                from,
+                bytes,
+                log_id: control.log_id,
+                current,
+            }
+            .next(state);
+            let (next, entered) = match next {
+                Ok(next) => next,
+                Err((lsn, why)) => return self.refused(lsn, why),
+            };
+            current = entered.last().copied().or(current);
+            headers.extend(entered);
+            state = next;
+            if let Some(anchor) = anchor_of(&state, control.front.min(until)) {
+                reached = Some((anchor, state));
+                if anchor.lsn >= until {
+                    break;
+                }
+            }
+        }
+        // Cut at the last position where the log can end: the chunks end there too.
+        let Some((anchor, state)) = reached else {
+            return self.refused(from, "it contains no position at which a log can end");
+        };
+        let len = anchor.lsn.since(from) as usize;
+        headers.retain(|h: &SegmentHeader| h.start < anchor.lsn);
+        self.write(from, &bytes[..len.min(bytes.len())], headers)?;
+        self.state = Some(state);
+        self.end = Some(anchor);
+        self.is_complete = anchor.lsn >= until;
+        if len == bytes.len() {
+            self.whole = Some(control.clone());
+        }
+        self.last = Some(control);
+        self.meta = meta.map(<[u8]>::to_vec);
+        Ok(())
+    }
+
+    /// Writes verified bytes to the segments that contain them. `entered` are the segments that begin within.
+    fn write(&mut self, from: Lsn, bytes: &[u8], entered: Vec<SegmentHeader>) -> Result<()> {
+        let mut entered = entered.into_iter().peekable();
+        let mut at = from;
+        let end = from.plus(bytes.len() as u64);
+        while at < end {
+            if let Some(header) = entered.next_if(|h| h.start == at) {
+                self.close_segment()?;
+                let name = names::segment(header.start);
+                let file = self.target.create_segment(&name, header.len)?;
+                self.segments.push(header);
+                self.segment = Some(OpenSegment {
+                    header,
+                    file,
+                    name,
+                    len: 0,
+                });
+            }
+            let stop = entered.peek().map_or(end, |h| h.start.min(end));
+            let Some(segment) = &mut self.segment else {
+                return self.refused(at, "no segment begins here");
+            };
+            let stop = stop.min(segment.header.end());
+            if stop <= at {
+                return self.refused(at, "no segment begins here");
+            }
+            let mut piece = &bytes[at.since(from) as usize..stop.since(from) as usize];
+            let path = self.target.path(&segment.name);
+            while !piece.is_empty() {
+                let (head, rest) = piece.split_at(piece.len().min(CHUNK));
+                let mut buf = AlignedBuf::zeroed(head.len(), ALIGNMENT);
+                buf.copy_from_slice(head);
+                write(&*segment.file, segment.len, buf).map_err(Error::io("write", &path))?;
+                segment.len += head.len() as u64;
+                piece = rest;
+            }
+            at = stop;
+        }
+        Ok(())
+    }
+
+    /// Fills and forces the segment that is being written.
+    fn close_segment(&mut self) -> Result<()> {
+        let Some(segment) = self.segment.take() else {
+            return Ok(());
+        };
+        let path = self.target.path(&segment.name);
+        let rest = segment.len..segment.header.len;
+        self.target
+            .complete_segment(&*segment.file, &path, rest, self.kind)
+    }
+
+    /// Makes the directory a log, durably. It is then as if it had been closed cleanly.
+    ///
+    /// # Errors
+    /// [`Error::Chunk`] without any chunk, or if [`ImportOptions::until`] was not reached.
+    pub fn finish(mut self) -> Result<BackupReport> {
+        let until = self.options.until;
+        let (Some(anchor), Some(last)) = (self.end, self.last.take()) else {
+            return self.refused(Lsn::ORIGIN, "there is none");
+        };
+        if let Some(until) = until.filter(|until| anchor.lsn < *until) {
+            let why = format!("the log ends at LSN {}, below LSN {until}", anchor.lsn);
+            return self.refused(anchor.lsn, why);
+        }
+        self.close_segment()?;
+        // The front of the moment: that of the last chunk is younger if the chunk was cut.
+        let at_end = self.whole.take().unwrap_or_else(|| last.clone());
+        let Some(tail) = self.segments.last() else {
+            return self.refused(anchor.lsn, "no segment begins in it");
+        };
+        let control = Control {
+            front: at_end.front,
+            first_segment: at_end.first_segment,
+            first_prev_crc: at_end.first_prev_crc,
+            prepared_end: tail.end(),
+            write_limit: anchor.lsn,
+            anchor,
+            clean: true,
+            has_meta: self.meta.is_some(),
+            ..last
+        };
+        let first = self.segments.first().map_or(anchor.lsn, |s| s.start);
+        if control.first_segment < first || control.front > anchor.lsn {
+            let why = format!(
+                "the log begins at LSN {} then, in a segment at LSN {}, and the first chunk begins at LSN {first}",
+                control.front, control.first_segment
+            );
+            return self.refused(first, why);
+        }
+        // What lies below was truncated since.
+        self.segments.retain(|s| {
+            let needed = s.start >= control.first_segment;
+            if !needed {
+                let _ = self.target.dir.remove(&names::segment(s.start));
+            }
+            needed
+        });
+        self.target.finish(&control, self.meta.as_deref())?;
+        Ok(BackupReport {
+            front: control.front,
+            end: anchor.lsn,
+            segments: self.segments.len() as u64,
+            bytes: anchor.lsn.since(control.first_segment),
+        })
+    }
+}
+
+impl std::fmt::Debug for Import<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Import")
+            .field("path", &self.target.dir.path())
+            .field("position", &self.position())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the anchor at a boundary at or above `least`, if no append is open there.
+fn anchor_of(state: &ScanState, least: Lsn) -> Option<Anchor> {
+    if state.at < least || state.sequence.open_from().is_some() {
+        return None;
+    }
+    Some(Anchor {
+        lsn: state.at,
+        prev_crc: state.prev_crc?,
+        epoch: state.epoch?,
+        last_void: state.last_void?,
+    })
+}
+
+/// The step from one batch to the next one, in the bytes of a chunk.
+struct Step<'b> {
+    from: Lsn,
+    bytes: &'b [u8],
+    log_id: LogId,
+    /// Segment of the batch before.
+    current: Option<SegmentHeader>,
+}
+
+/// Reason why a chunk is refused, with the position.
+type Refusal = (Lsn, String);
+
+impl Step<'_> {
+    fn at(&self, lsn: Lsn, len: usize) -> std::result::Result<&[u8], Refusal> {
+        let start = lsn.since(self.from) as usize;
+        let bytes = start
+            .checked_add(len)
+            .and_then(|end| self.bytes.get(start..end));
+        bytes.ok_or_else(|| (lsn, "it ends within a batch or a header".to_owned()))
+    }
+
+    /// Returns the state after the next batch, and the segments that begin before it.
+    fn next(
+        mut self,
+        before: ScanState,
+    ) -> std::result::Result<(ScanState, Vec<SegmentHeader>), Refusal> {
+        let mut entered = Vec::new();
+        if self.current.is_none_or(|s| s.end() <= before.at) {
+            self.enter(before.at, &mut entered)?;
+        }
+        match self.batch(before) {
+            Ok(next) => Ok((next, entered)),
+            Err(refusal) => {
+                // A repair, or an opening on a device with larger blocks, has continued the log in a later
+                // segment. Zeroes lie in between.
+                let resumed = self.resumption(before, &mut entered);
+                resumed.map(|next| (next, entered)).ok_or(refusal)
+            }
+        }
+    }
+
+    /// Makes the segment that begins at `at` the current one.
+    fn enter(
+        &mut self,
+        at: Lsn,
+        entered: &mut Vec<SegmentHeader>,
+    ) -> std::result::Result<(), Refusal> {
+        let bytes = self.at(at, SEGMENT_HEADER_LEN)?;
+        let header = SegmentHeader::decode(bytes)
+            .map_err(|reject| (at, format!("a segment should begin here: {reject}")))?;
+        if header.start != at || header.log_id != self.log_id {
+            return Err((at, "the segment that begins here is another one".to_owned()));
+        }
+        self.current = Some(header);
+        entered.push(header);
+        Ok(())
+    }
+
+    /// Returns the state after the batch at `before`, in the current segment.
+    fn batch(&self, before: ScanState) -> std::result::Result<ScanState, Refusal> {
+        let Some(segment) = &self.current else {
+            return Err((before.at, "no segment begins here".to_owned()));
+        };
+        let lsn = before.at.max(segment.first_batch());
+        let refused = |why: String| (lsn, why);
+        let header = BatchHeader::decode(self.at(lsn, BATCH_HEADER_LEN)?)
+            .map_err(|reject| refused(reject.to_string()))?;
+        let own = match header.kind {
+            BatchKind::Epoch => header.prev_epoch,
+            _ => header.epoch,
+        };
+        let expected = Expected {
+            log_id: self.log_id,
+            lsn,
+            segment_end: segment.end(),
+            write_unit: segment.write_unit,
+            epoch: before.epoch.unwrap_or(own),
+            prev_crc: before.prev_crc.unwrap_or(header.prev_crc),
+        };
+        header
+            .check_link(&expected)
+            .map_err(|reject| refused(reject.to_string()))?;
+        let len = header.payload_len as usize;
+        let payload = self.at(lsn.plus(BATCH_HEADER_LEN as u64), len)?;
+        header
+            .check_payload(payload)
+            .map_err(|reject| refused(reject.to_string()))?;
+        let mut next = before;
+        next.follow(&header, payload).map_err(refused)?;
+        next.at = header.end(segment.write_unit);
+        self.at(lsn, next.at.since(lsn) as usize)?;
+        Ok(next)
+    }
+
+    /// Returns the state after the batch that resumes the log in a later segment.
+    fn resumption(
+        &mut self,
+        before: ScanState,
+        entered: &mut Vec<SegmentHeader>,
+    ) -> Option<ScanState> {
+        let mut at = self.current?.end();
+        loop {
+            self.enter(at, entered).ok()?;
+            let segment = self.current?;
+            let first = BatchHeader::decode(self.at(segment.first_batch(), BATCH_HEADER_LEN).ok()?);
+            if let Ok(first) = first {
+                let resumes = first.kind == BatchKind::Epoch && first.void_from == before.at;
+                let void = ScanState {
+                    at: segment.start,
+                    sequence: Sequence::default(),
+                    ..before
+                };
+                return resumes.then(|| self.batch(void).ok()).flatten();
+            }
+            at = segment.end();
+        }
+    }
+}

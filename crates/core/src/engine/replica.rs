@@ -1,0 +1,99 @@
+//! Waiting for the replica, and the replica's confirmations.
+
+use crate::engine::Engine;
+use crate::engine::events::Wakeups;
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+use crate::sync::wake::{WaitFor, Wake};
+use crate::sync::wakers::refuse_in_waker;
+use logforce_device::{Granted, Guarantee};
+use logforce_format::{Lsn, planted};
+
+impl Engine {
+    /// Fails if `policy` waits for a replica and none is attached. Called before an append, so that nothing
+    /// is accepted then.
+    pub(crate) fn check_replica(&self, policy: Policy) -> Result<()> {
+        match policy.is_replicated() {
+            true => self.view.replicated.check_attached(&self.view.path),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until the replica has confirmed everything below `end`, which is durable here. A failure of this
+    /// log does not end the wait: the replica may still read and confirm what is durable.
+    pub(crate) fn wait_replicated(&self, end: Lsn) -> Result<()> {
+        if planted!("replicated-without-waiting") {
+            return Ok(());
+        }
+        let replicated = &self.view.replicated;
+        loop {
+            let seen = replicated.advanced.observe();
+            if let Some(result) = replicated.result(end, &self.view.path) {
+                return result;
+            }
+            refuse_in_waker()?;
+            replicated
+                .advanced
+                .wait(self.runtime(), seen, None, WaitFor::Replica);
+        }
+    }
+
+    /// Returns the guarantee of the records below `end` after a commit by `policy`.
+    pub(crate) fn guarantee_of(&self, policy: Policy, end: Lsn) -> Granted {
+        match policy.is_replicated() {
+            true => Guarantee::MachineLoss.into(),
+            false => self.guarantee_at(end),
+        }
+    }
+
+    /// Attaches a replica. Returns false if the log has one.
+    pub(crate) fn attach_replica(&self) -> bool {
+        let is_free = self.view.replicated.attach();
+        if is_free {
+            self.wake_callbacks();
+        }
+        is_free
+    }
+
+    /// Registers that the replica has confirmed everything below `to`.
+    pub(crate) fn replica_confirmed(&self, to: Lsn) {
+        self.view.replicated.raise(to, self.runtime());
+        self.wake_callbacks();
+    }
+
+    /// Ends the replica: commits that wait for it fail.
+    pub(crate) fn replica_ended(&self, why: String) {
+        self.view.replicated.end(why, self.runtime());
+        self.wake_callbacks();
+    }
+
+    /// Fails the log, because another machine has taken it over. Nothing is accepted any more: records that
+    /// this machine accepted now would be in no other copy of the log.
+    pub(crate) fn deposed(&self, by: String) -> Error {
+        let path = self.view.path.clone();
+        let error = Error::Deposed { path, by };
+        if !planted!("deposed-goes-on") {
+            self.fail(error.clone());
+        }
+        self.replica_ended(error.to_string());
+        error
+    }
+
+    /// Wakes the writer thread if a callback waits for the replica.
+    fn wake_callbacks(&self) {
+        let writer = {
+            let mut state = self.state();
+            let replicated = &self.view.replicated;
+            let passed = match replicated.is_idle() {
+                true => Lsn(u64::MAX),
+                false => replicated.lsn(),
+            };
+            state.completions.note_replicated(passed);
+            Wake::WriterForReplica.if_needed(state.has_callback())
+        };
+        self.wake(Wakeups {
+            writer,
+            ..Wakeups::default()
+        });
+    }
+}

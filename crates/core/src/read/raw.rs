@@ -1,0 +1,233 @@
+//! Reading of the log's bytes for a replica: whole batches, each checked, at their positions.
+//!
+//! Between batches a segment may hold remains of earlier contents: the rest of its header's block, or a
+//! range that a repair has voided. These bytes mean nothing and are read as zeroes.
+
+use crate::error::{Error, Result};
+use crate::read::batches::{Batches, Loaded};
+use crate::read::view::View;
+use crate::scan::batch::ScanState;
+use logforce_format::frame::Sequence;
+use logforce_format::{Anchor, BatchKind, Control, Lsn};
+use std::sync::Arc;
+
+/// A part of the log as bytes: whole batches, with what a copy needs to become a log that ends there.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LogChunk {
+    /// Position of the first byte: the end of the chunk before, or the start of the log's first segment.
+    pub from: Lsn,
+    /// Exclusive end. The position lies between two batches, and between two atomic appends.
+    pub to: Lsn,
+    /// Bytes of the log: batches and headers of segments, at their positions.
+    pub bytes: Vec<u8>,
+    /// Control slot of a copy that ends at `to`, encoded.
+    pub control: Vec<u8>,
+    /// Metadata of the log at the time of reading, if it was ever set.
+    pub meta: Option<Vec<u8>>,
+    /// Number of records, and parts of records, in the chunk. A chunk without any contains only stamps and
+    /// the like; it need not be sent before there is another one.
+    pub frames: u64,
+}
+
+/// Reads batches in order, and copies them with their positions.
+pub(crate) struct RawReader {
+    view: Arc<View>,
+    batches: Batches,
+    /// State at the end of the last chunk.
+    state: ScanState,
+}
+
+/// Returns the anchor at a boundary; `None` within an atomic append, or if too little is known.
+fn anchor_at(state: &ScanState) -> Option<Anchor> {
+    if state.sequence.open_from().is_some() {
+        return None;
+    }
+    Some(Anchor {
+        lsn: state.at,
+        prev_crc: state.prev_crc?,
+        epoch: state.epoch?,
+        last_void: state.last_void?,
+    })
+}
+
+impl RawReader {
+    /// Creates a reader that begins with the first segment of the log.
+    pub(crate) fn from_first_segment(view: Arc<View>, control: &Control) -> RawReader {
+        let at = control.first_segment;
+        let state = match at == Lsn::ORIGIN {
+            true => ScanState::at_origin(at),
+            false => ScanState {
+                prev_crc: Some(control.first_prev_crc),
+                ..ScanState::unlinked(at)
+            },
+        };
+        RawReader {
+            view,
+            batches: Batches::large_reads(),
+            state,
+        }
+    }
+
+    /// Creates a reader that continues a copy, given the control slot of its end. `end` is the end of this
+    /// log. Fails if this log does not contain what was copied.
+    pub(crate) fn after(view: Arc<View>, copied: &Control, end: Anchor) -> Result<RawReader> {
+        let anchor = copied.anchor;
+        let lsn = anchor.lsn;
+        if copied.log_id != view.log_id {
+            return Err(Error::OtherLog {
+                path: view.path.clone(),
+                wanted: copied.log_id,
+                found: view.log_id,
+            });
+        }
+        let front = view.front();
+        if lsn < front {
+            return Err(Error::Truncated { lsn, front });
+        }
+        let diverged = Error::Diverged {
+            path: view.path.clone(),
+            lsn,
+            from: lsn,
+        };
+        let mut reader = RawReader {
+            view: view.clone(),
+            batches: Batches::large_reads(),
+            state: ScanState {
+                at: lsn,
+                epoch: Some(anchor.epoch),
+                prev_crc: Some(anchor.prev_crc),
+                last_void: Some(anchor.last_void),
+                sequence: Sequence::default(),
+            },
+        };
+        // The batch behind the copy links to its last one. Without such a batch, the end of this log is
+        // compared.
+        let is_same = if lsn >= view.durable() {
+            (end.lsn, end.prev_crc) == (lsn, anchor.prev_crc)
+        } else {
+            match reader.load(reader.state) {
+                Ok(_) => true,
+                Err(Error::Damaged(_)) => false,
+                Err(e) => return Err(e),
+            }
+        };
+        match is_same {
+            true => Ok(reader),
+            false => Err(diverged),
+        }
+    }
+
+    /// Returns the end of the last chunk.
+    pub(crate) fn position(&self) -> Lsn {
+        self.state.at
+    }
+
+    /// Loads the batch that follows `before`.
+    fn load(&mut self, before: ScanState) -> Result<Loaded> {
+        match self.resumption(before)? {
+            Some(batch) => Ok(batch),
+            None => self.batches.load(&self.view, before),
+        }
+    }
+
+    /// Returns the batch with which a repair, or an opening on a device with larger blocks, has continued the
+    /// log in a later segment: its void range begins exactly here.
+    fn resumption(&mut self, before: ScanState) -> Result<Option<Loaded>> {
+        let covering = self.view.voids().covering(before.at);
+        let Some((_, to)) = covering.filter(|(from, _)| *from == before.at) else {
+            return Ok(None);
+        };
+        let segment = self.view.segments().containing(to);
+        if segment.is_none_or(|s| to > s.header.first_batch()) {
+            return Ok(None);
+        }
+        match self
+            .batches
+            .load(&self.view, ScanState { at: to, ..before })
+        {
+            Ok(batch) => {
+                let header = &batch.header;
+                let resumes = header.kind == BatchKind::Epoch && header.void_from == before.at;
+                Ok(resumes.then_some(batch))
+            }
+            Err(Error::Damaged(_)) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Returns the next chunk below `limit`. It ends at the first possible position at which it has `max`
+    /// bytes, or at the last possible one below the limit. `control` is the log's current one. Returns `None`
+    /// if there is nothing to read yet.
+    pub(crate) fn read(
+        &mut self,
+        control: &Control,
+        meta: Option<Vec<u8>>,
+        limit: Lsn,
+        max: u64,
+    ) -> Result<Option<LogChunk>> {
+        let from = self.state.at;
+        let (mut state, mut bytes, mut frames) = (self.state, Vec::new(), 0);
+        let mut end = None;
+        while state.at < limit {
+            let batch = self.load(state)?;
+            state = batch.next;
+            frames += u64::from(batch.header.frames);
+            self.copy(from, &batch, &mut bytes);
+            self.batches.buffer = batch.payload;
+            // The first chunk reaches the front at least: no copy can end below it.
+            if let Some(anchor) = anchor_at(&state).filter(|a| a.lsn >= control.front) {
+                end = Some((anchor, state, frames));
+                if anchor.lsn.since(from) >= max {
+                    break;
+                }
+            }
+        }
+        let Some((anchor, state, frames)) = end else {
+            return Ok(None);
+        };
+        self.state = state;
+        let to = anchor.lsn;
+        bytes.truncate(to.since(from) as usize);
+        let last = self.view.segments().containing(Lsn(to.0 - 1));
+        let control = Control {
+            prepared_end: last.map_or(to, |s| s.header.end()),
+            write_limit: to,
+            anchor,
+            clean: true,
+            has_meta: meta.is_some(),
+            ..control.clone()
+        };
+        Ok(Some(LogChunk {
+            from,
+            to,
+            bytes,
+            control: control.encode().to_vec(),
+            meta,
+            frames,
+        }))
+    }
+
+    /// Appends a batch to `bytes`, which begin at `from`, and before it the headers of the segments that
+    /// begin in between.
+    fn copy(&self, from: Lsn, batch: &Loaded, bytes: &mut Vec<u8>) {
+        let header = &batch.header;
+        if header.lsn.since(from) > bytes.len() as u64 {
+            // This batch is the first one of its segment. Segments that a repair has left without batches
+            // lie in between.
+            let written = from.plus(bytes.len() as u64);
+            for between in self.view.segments().all() {
+                let start = between.header.start;
+                if start >= written && start <= header.lsn {
+                    bytes.resize(start.since(from) as usize, 0);
+                    bytes.extend_from_slice(&between.header.encode());
+                }
+            }
+        }
+        bytes.resize(header.lsn.since(from) as usize, 0);
+        bytes.reserve(batch.next.at.since(header.lsn) as usize);
+        bytes.extend_from_slice(&header.encode());
+        bytes.extend_from_slice(&batch.payload);
+        bytes.resize(batch.next.at.since(from) as usize, 0);
+    }
+}

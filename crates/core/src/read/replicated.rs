@@ -1,0 +1,133 @@
+//! The second watermark: the replicated LSN, which the log's replica moves. It follows the durable LSN and
+//! never leads it.
+
+use crate::error::{Error, Result};
+use crate::sync::event::Event;
+use crate::sync::wake::Wake;
+use crate::sync::wakers::Wakers;
+use logforce_device::Runtime;
+use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
+use logforce_format::{Lsn, planted};
+use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::*;
+
+/// The replicated LSN, and the threads and tasks that wait for it.
+#[derive(Default)]
+pub(crate) struct Replicated {
+    /// Exclusive end of what a replica has confirmed in this opening. Only rises. Stored with the status
+    /// locked, read without a lock.
+    lsn: AtomicU64,
+    status: Mutex<Status>,
+    /// Event that is notified when the replicated LSN moves, and when the replica ends.
+    pub(crate) advanced: Event,
+    /// Tasks that wait for the replicated LSN.
+    pub(crate) tasks: Wakers,
+}
+
+/// State of the log's replica.
+#[derive(Debug, Default, Clone)]
+enum Status {
+    /// No replica was attached.
+    #[default]
+    None,
+    Attached,
+    /// The replica has ended, for the given reason.
+    Ended(String),
+}
+
+impl Replicated {
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the replicated LSN; [`Lsn::ORIGIN`] before the first confirmation.
+    pub(crate) fn lsn(&self) -> Lsn {
+        Lsn(self.lsn.load(Acquire))
+    }
+
+    /// Attaches a replica. Returns false if another one is attached.
+    pub(crate) fn attach(&self) -> bool {
+        let mut status = self.status();
+        let is_free = !matches!(*status, Status::Attached);
+        *status = Status::Attached;
+        is_free
+    }
+
+    /// Fails if no replica is attached. Commits check this before they append.
+    pub(crate) fn check_attached(&self, path: &Path) -> Result<()> {
+        match &*self.status() {
+            Status::Attached => Ok(()),
+            Status::None => Err(Error::NoReplica {
+                path: path.to_owned(),
+            }),
+            Status::Ended(why) => Err(self.lost(path, why)),
+        }
+    }
+
+    /// Returns the result of waiting for `end`, if it is known.
+    pub(crate) fn result(&self, end: Lsn, path: &Path) -> Option<Result<()>> {
+        if self.lsn() >= end {
+            return Some(Ok(()));
+        }
+        let status = self.status();
+        // Read again with the status locked: otherwise a replica that confirms and then ends in between
+        // would be reported as lost.
+        if self.lsn() >= end {
+            return Some(Ok(()));
+        }
+        match &*status {
+            Status::Attached => None,
+            Status::None => Some(Err(Error::NoReplica {
+                path: path.to_owned(),
+            })),
+            Status::Ended(why) => Some(Err(self.lost(path, why))),
+        }
+    }
+
+    fn lost(&self, path: &Path, why: &str) -> Error {
+        Error::ReplicaLost {
+            path: path.to_owned(),
+            replicated: self.lsn(),
+            why: why.to_owned(),
+        }
+    }
+
+    /// Raises the replicated LSN. Does nothing after the replica has ended: a deposed replica must not
+    /// confirm records that its successor does not have.
+    pub(crate) fn raise(&self, to: Lsn, runtime: &dyn Runtime) {
+        {
+            let status = self.status();
+            let goes_on = planted!("ended-replica-confirms");
+            if !matches!(*status, Status::Attached) && !goes_on {
+                return;
+            }
+            self.lsn.fetch_max(to.0, AcqRel);
+        }
+        self.advanced.notify(runtime, Wake::Replicated);
+        self.tasks.wake_to(to, Wake::ReplicatedTasks);
+    }
+
+    /// Ends the replica: everything that waits for it fails. Only the first reason counts.
+    pub(crate) fn end(&self, why: String, runtime: &dyn Runtime) {
+        {
+            let mut status = self.status();
+            if !matches!(*status, Status::Attached) {
+                return;
+            }
+            *status = Status::Ended(why);
+        }
+        self.wake_all(runtime);
+    }
+
+    /// Returns true if no replica is attached, so that nothing will be confirmed.
+    pub(crate) fn is_idle(&self) -> bool {
+        !matches!(*self.status(), Status::Attached)
+    }
+
+    /// Wakes everything that waits for the replicated LSN.
+    pub(crate) fn wake_all(&self, runtime: &dyn Runtime) {
+        self.advanced.notify(runtime, Wake::ReplicaEnded);
+        self.tasks.wake_all(Wake::ReplicaEndedTasks);
+    }
+}
