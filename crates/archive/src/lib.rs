@@ -1,6 +1,7 @@
 //! A continuous archive of a log in object storage.
 //!
 //! - `key`: names of the objects, and their order;
+//! - `object`: objects as plain data;
 //! - `protocol`: decides who may write and what counts; no I/O and no clock.
 
 #![forbid(unsafe_code)]
@@ -10,3 +11,4 @@
 )]
 
 pub mod key;
+pub mod object;
