@@ -10,5 +10,7 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod fault;
 pub mod key;
 pub mod object;
+pub mod protocol;

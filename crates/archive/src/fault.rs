@@ -1,0 +1,62 @@
+//! Planted faults: each shows that the exhaustive tests would find a protocol without the line it changes.
+
+/// Returns true if the planted fault of that name is enabled. Constant `false` outside the tests of this crate.
+macro_rules! fault {
+    ($name:ident) => {{
+        #[cfg(test)]
+        let is_planted = $crate::fault::is($crate::fault::Fault::$name);
+        #[cfg(not(test))]
+        let is_planted = false;
+        is_planted
+    }};
+}
+pub(crate) use fault;
+
+/// Name of a planted fault.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A writer acknowledges what lies behind a hole.
+    AcknowledgedBehindAHole,
+    /// An object that exists is taken for one's own.
+    ExistingIsMine,
+    /// A writer that met a seal goes on at the next place.
+    SealPassedOver,
+    /// Chunks are deleted before the floor is confirmed.
+    DeletedBeforeTheFloor,
+    /// The seal of an old epoch is deleted with its chunks.
+    SealDeleted,
+    /// A floor that arrives late counts.
+    FloorMovesBack,
+    /// A taker does not look at the floor again after its own seal.
+    NoLookAfterOwnSeal,
+    /// A taker does not look at the floor again after another's seal.
+    NoLookAfterOthersSeal,
+    /// The hint is written before the second look at the floor.
+    HintTooEarly,
+    /// A machine that was deposed goes on with its log.
+    DeposedGoesOn,
+    /// A machine whose log lacks the end of the chain goes on with it.
+    ShorterGoesOn,
+    /// A restorer does not look at the floor again.
+    RestorerLooksOnce,
+    /// History is pruned below the local front.
+    PrunedBelowLocalFront,
+    /// History is deleted before the deletion is on record.
+    DeletedBeforePruned,
+    /// The floor rises over chunks that no segment covers.
+    FloorAboveSegments,
+    /// The floor of an old epoch rises although no chunk of the new one is confirmed.
+    SweptTooEarly,
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+}
+
+/// Returns true if the fault is enabled on this thread.
+#[cfg(test)]
+pub(crate) fn is(fault: Fault) -> bool {
+    PLANTED.get() == Some(fault)
+}

@@ -1,0 +1,360 @@
+//! Reading of an archive: a plan, and then the parts of the log in order.
+//!
+//! Chunks and segments vanish while they are read: their owner replaces or prunes them. What was read stays
+//! true, since the bytes at a position never change below a seal. So a reading that misses an object makes a
+//! new plan from where it is.
+
+use super::cover::{holder, pruned, segments};
+use super::error::Error;
+use super::request::{Answer, Listing, Request};
+use super::scan::{Scan, Scanned};
+use crate::key::{Epoch, Key};
+use crate::object::{Chunk, Hint, Identity, Object, Segment};
+use logforce::Lsn;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Part of the log that was read. The bytes are those with the last answer for its key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The log begins here. What was returned before is to be thrown away: it was pruned meanwhile.
+    Start(Lsn),
+    /// Chunk. It may begin below the end of the part before.
+    Chunk(Chunk),
+    /// Segment. It may begin below the end of the part before.
+    Segment(Segment),
+}
+
+/// Reading of an archive from its start, without ownership.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Reading {
+    window: usize,
+    target: Option<Lsn>,
+    identity: Option<Identity>,
+    hint: Option<Hint>,
+    /// Plans begin at epoch 0: segments do not reach up to the epoch of the hint.
+    from_origin: bool,
+    /// End of what was read.
+    at: Option<Lsn>,
+    /// End of the log in the first plan. A live writer moves the end, so a reading would never end.
+    goal: Option<Lsn>,
+    stage: Stage,
+    plan: Plan,
+    parts: Vec<Part>,
+    todo: Vec<Request>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Stage {
+    Identity,
+    /// First look at what was pruned.
+    Begin,
+    Hint,
+    Scan(Scan),
+    Segments,
+    /// Second look at what was pruned.
+    Pruned(BTreeSet<Segment>),
+    Read,
+    /// A new plan is needed when the open requests are answered.
+    Anew,
+    Ended(Result<Lsn, Error>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Plan {
+    epochs: Vec<(Epoch, Scanned)>,
+    /// Keys to be read, in the order of the log.
+    keys: VecDeque<Key>,
+    /// Requests in flight, and answers that came early.
+    open: BTreeMap<Key, Option<Object>>,
+}
+
+impl Reading {
+    /// Begins a reading up to the end of the archive, or to the end of the part that holds `target`.
+    ///
+    /// Up to `window` objects are read at once.
+    pub fn new(target: Option<Lsn>, window: usize) -> Reading {
+        Reading {
+            window: window.max(1),
+            target,
+            identity: None,
+            hint: None,
+            from_origin: false,
+            at: None,
+            goal: None,
+            stage: Stage::Identity,
+            plan: Plan::default(),
+            parts: Vec::new(),
+            todo: vec![Request::Get(Key::Identity)],
+        }
+    }
+
+    /// Returns the requests to be sent now.
+    pub fn poll(&mut self) -> Vec<Request> {
+        let mut todo = std::mem::take(&mut self.todo);
+        if let Stage::Scan(scan) = &mut self.stage {
+            todo.extend(scan.poll());
+        }
+        todo
+    }
+
+    /// Returns the parts read since the last call, in the order of the log.
+    pub fn parts(&mut self) -> Vec<Part> {
+        std::mem::take(&mut self.parts)
+    }
+
+    /// Returns the identity of the archive, once it is read.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// Returns the end of the log that is to be read, once it is known.
+    pub fn goal(&self) -> Option<Lsn> {
+        self.goal
+    }
+
+    /// Returns the exclusive end of what was read, once the reading has ended.
+    pub fn outcome(&self) -> Option<&Result<Lsn, Error>> {
+        match &self.stage {
+            Stage::Ended(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Takes the answer to a request.
+    pub fn answer(&mut self, request: &Request, answer: Answer) {
+        match (&mut self.stage, answer) {
+            (Stage::Identity, Answer::Found(Object::Identity(identity))) => {
+                self.identity = Some(identity);
+                self.begin();
+            }
+            (Stage::Identity, Answer::Missing) => self.fail(Error::NoArchive),
+            (Stage::Begin, Answer::Listed(keys)) => {
+                self.start_at(pruned(&keys));
+                self.stage = Stage::Hint;
+                self.todo.push(Request::Get(Key::Hint));
+            }
+            (Stage::Hint, Answer::Found(Object::Hint(hint))) => {
+                self.hint = Some(hint);
+                self.scan_first();
+            }
+            (Stage::Hint, Answer::Missing) => self.scan_first(),
+            (Stage::Identity | Stage::Hint, Answer::Found(_)) => {
+                if let Request::Get(key) = request {
+                    self.fail(Error::Misplaced { key: key.clone() });
+                }
+            }
+            (Stage::Scan(scan), answer) => {
+                let scanned = scan.answer(request, answer);
+                #[cfg(test)]
+                let scanned = match crate::fault::fault!(RestorerLooksOnce) {
+                    true => scanned.or_else(|| scan.without_second_look(|_| true)),
+                    false => scanned,
+                };
+                match scanned {
+                    None => {}
+                    Some(Ok(scanned)) => self.scanned(scanned),
+                    Some(Err(error)) => self.fail(error),
+                }
+            }
+            (Stage::Segments, Answer::Listed(keys)) => {
+                self.stage = Stage::Pruned(segments(&keys).collect());
+                self.todo.push(Request::List(Listing::Pruned));
+            }
+            (Stage::Pruned(segments), Answer::Listed(keys)) => {
+                let segments = std::mem::take(segments);
+                match self.start_at(pruned(&keys)) {
+                    // The chunk that has the new front may lie above the end that was planned.
+                    true => self.begin(),
+                    false => self.make_plan(&segments),
+                }
+            }
+            (Stage::Read | Stage::Anew, answer) => self.read(request, answer),
+            (Stage::Ended(_), _) => {}
+            _ => self.todo.push(request.clone()),
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.stage = Stage::Ended(Err(error));
+    }
+
+    fn begin(&mut self) {
+        self.plan = Plan::default();
+        self.stage = Stage::Begin;
+        self.todo.push(Request::List(Listing::Pruned));
+    }
+
+    /// Moves the start above what was pruned. Returns true if it moved.
+    fn start_at(&mut self, pruned: Option<Lsn>) -> bool {
+        let lowest = self.identity.map_or(Lsn(0), |identity| identity.start);
+        let start = pruned.map_or(lowest, |pruned| pruned.max(lowest));
+        let moves = self.at.is_none_or(|at| at < start);
+        if moves {
+            self.at = Some(start);
+            self.goal = None;
+            self.parts.push(Part::Start(start));
+        }
+        moves
+    }
+
+    fn scan_first(&mut self) {
+        let start = self.identity.map_or(Lsn(0), |identity| identity.start);
+        self.stage = Stage::Scan(match &self.hint {
+            Some(hint) if !self.from_origin => Scan::new(hint.epoch, hint.first),
+            _ => Scan::new(Epoch(0), start),
+        });
+    }
+
+    fn scanned(&mut self, scanned: Scanned) {
+        let first = match &self.hint {
+            Some(hint) if !self.from_origin => hint.epoch,
+            _ => Epoch(0),
+        };
+        let epoch = Epoch(first.0 + self.plan.epochs.len() as u64);
+        let end = scanned.end;
+        let is_sealed = scanned.seal.is_some();
+        self.plan.epochs.push((epoch, scanned));
+        if is_sealed {
+            self.stage = Stage::Scan(Scan::new(Epoch(epoch.0 + 1), end.lsn));
+            return;
+        }
+        // An epoch with a successor has a seal. Without one, an object was removed from the archive.
+        if self.hint.as_ref().is_some_and(|hint| hint.epoch > epoch) {
+            let key = Key::Place {
+                epoch,
+                place: end.place,
+            };
+            let (lsn, key) = (end.lsn, Some(key));
+            return self.fail(Error::Gap { lsn, key });
+        }
+        self.stage = Stage::Segments;
+        self.todo.push(Request::List(Listing::Segments(Lsn(0))));
+    }
+
+    /// Puts the keys of the plan in order: segments below each floor, then chunks.
+    fn make_plan(&mut self, segments: &BTreeSet<Segment>) {
+        let Some(mut at) = self.at else {
+            return;
+        };
+        let end = self.plan.epochs.last().map_or(at, |(_, last)| last.end.lsn);
+        let goal = *self
+            .goal
+            .get_or_insert(self.target.map_or(end, |target| target.min(end)));
+        if let Some(wanted) = self.target.filter(|target| *target < at) {
+            return self.fail(Error::Pruned { wanted, start: at });
+        }
+        for (epoch, scanned) in std::mem::take(&mut self.plan.epochs) {
+            while at < scanned.base.lsn && at < goal {
+                let Some(Segment { from, to }) = holder(segments, at) else {
+                    return self.gap(at);
+                };
+                self.plan.keys.push_back(Key::Segment { from, to });
+                at = to;
+            }
+            if at < scanned.end.lsn && at < goal {
+                let places = scanned.base.place..scanned.end.place;
+                let keys = places.map(|place| Key::Place { epoch, place });
+                self.plan.keys.extend(keys);
+                at = scanned.end.lsn;
+            }
+        }
+        if at < goal {
+            return self.gap(at);
+        }
+        self.stage = Stage::Read;
+        self.go_on();
+    }
+
+    /// Makes a plan from epoch 0 on, or fails if that is what has the gap.
+    fn gap(&mut self, lsn: Lsn) {
+        if self.hint.is_none() || self.from_origin {
+            return self.fail(Error::Gap { lsn, key: None });
+        }
+        self.from_origin = true;
+        self.begin();
+    }
+
+    fn read(&mut self, request: &Request, answer: Answer) {
+        let Request::Get(key) = request else {
+            return;
+        };
+        match answer {
+            Answer::Found(object) => {
+                if let Some(open) = self.plan.open.get_mut(key) {
+                    *open = Some(object);
+                }
+            }
+            // It was replaced or pruned since it was listed.
+            Answer::Missing => {
+                self.plan.open.remove(key);
+                self.stage = Stage::Anew;
+            }
+            _ if self.stage == Stage::Anew => {
+                self.plan.open.remove(key);
+            }
+            _ => self.todo.push(request.clone()),
+        }
+        self.go_on();
+    }
+
+    /// Returns the parts that are complete, and reads further ones.
+    fn go_on(&mut self) {
+        while self.stage == Stage::Read
+            && let Some(key) = self.plan.keys.front()
+            && let Some(Some(object)) = self.plan.open.get(key)
+        {
+            let (key, object) = (key.clone(), object.clone());
+            self.plan.open.remove(&key);
+            self.plan.keys.pop_front();
+            self.take(key, object);
+        }
+        match self.stage {
+            Stage::Anew => {
+                self.plan.open.retain(|_, object| object.is_none());
+                if self.plan.open.is_empty() {
+                    self.begin();
+                }
+            }
+            Stage::Read => {
+                let wanted = self.plan.keys.iter().take(self.window);
+                for key in wanted {
+                    if !self.plan.open.contains_key(key) {
+                        self.plan.open.insert(key.clone(), None);
+                        self.todo.push(Request::Get(key.clone()));
+                    }
+                }
+                if let (Some(at), Some(goal)) = (self.at, self.goal) {
+                    if at >= goal {
+                        self.stage = Stage::Ended(Ok(at));
+                        self.todo.clear();
+                    } else if self.plan.keys.is_empty() {
+                        self.fail(Error::Gap { lsn: at, key: None });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, key: Key, object: Object) {
+        let (from, to, part) = match object {
+            Object::Chunk(chunk) => (chunk.from, chunk.to, Part::Chunk(chunk)),
+            Object::Segment(segment) => (segment.from, segment.to, Part::Segment(segment)),
+            // A late seal in a place below a new floor.
+            Object::Seal(_) => {
+                self.stage = Stage::Anew;
+                return;
+            }
+            _ => return self.fail(Error::Misplaced { key }),
+        };
+        let at = self.at.unwrap_or(from);
+        if from > at {
+            let (lsn, key) = (at, Some(key));
+            return self.fail(Error::Gap { lsn, key });
+        }
+        if to > at {
+            self.at = Some(to);
+            self.parts.push(part);
+        }
+    }
+}
