@@ -50,7 +50,7 @@ pub use log::checkpoint_requests::CheckpointRequests;
 pub use log::handles::CommitHandle;
 #[doc(hidden)]
 pub use log::offload::offload;
-pub use log::replicate::{ReplicaWait, Replication};
+pub use log::replicate::{ReplicaOptions, ReplicaWait, Replication};
 pub use log::reserve::Permit;
 pub use logforce_device::{
     Assessment, BlockDevice, CutEvidence, CutResult, DirectAlignment, Facts, FileState,
@@ -71,8 +71,10 @@ pub use read::raw::LogChunk;
 pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
+pub use read::remote::replica::ReadOnlyReplica;
 pub use recovery::lock_wait::wait_for_lock;
 pub use recovery::repair::{Cut, RepairOptions, RepairReport, repair};
+pub use storage::hold::{AtHoldLimit, Hold};
 #[doc(hidden)]
 pub use sync::wakers::{is_waking, refuse_in_waker, wake};
 pub use truncation::pin::Pin;

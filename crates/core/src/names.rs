@@ -18,6 +18,9 @@ const CALIBRATION: &str = "calibration";
 const VERDICTS: &str = "verdicts";
 /// The page of statistics. The log does not depend on it.
 pub(crate) const LIVE: &str = "live";
+/// Position from which a replica in another process needs the log.
+pub(crate) const HOLD: &str = "hold";
+pub(crate) const HOLD_NEW: &str = "hold.tmp";
 const SEGMENT: &str = ".seg";
 const PREPARING: &str = ".tmp";
 const SPARE: &str = ".spare";
@@ -35,8 +38,8 @@ pub(crate) enum NameKind {
     Spare,
     /// A file that occupied the name of a segment and was renamed.
     SetAside,
-    /// Results of calibration or power cuts: not part of the log.
-    Evidence,
+    /// Results of calibration or power cuts, or a replica's hold: not part of the log's contents.
+    Beside,
     /// Belongs to the filesystem: a log may live in a mount's root.
     System,
     Foreign,
@@ -97,14 +100,14 @@ pub(crate) fn kind(name: &str) -> NameKind {
         CONTROL_NEW => NameKind::ControlNew,
         BACKUP => NameKind::Backup,
         LOCK => NameKind::Lock,
-        CALIBRATION | VERDICTS => NameKind::Evidence,
+        CALIBRATION | VERDICTS | HOLD | HOLD_NEW => NameKind::Beside,
         LIVE => NameKind::Live,
         "lost+found" => NameKind::System,
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,
         _ if hex(SPARE) => NameKind::Spare,
         _ if is_set_aside(name) => NameKind::SetAside,
-        _ if is_evidence_under_way(name) => NameKind::Evidence,
+        _ if is_evidence_under_way(name) => NameKind::Beside,
         _ => NameKind::Foreign,
     }
 }
@@ -150,7 +153,7 @@ mod tests {
             "verdicts",
             "verdicts-0123456789abcdef.tmp",
         ] {
-            assert_eq!(kind(name), NameKind::Evidence, "{name}");
+            assert_eq!(kind(name), NameKind::Beside, "{name}");
         }
         for name in ["calibration-", "verdicts-0123.tmp", "calibration.tmp"] {
             assert_eq!(kind(name), NameKind::Foreign, "{name}");

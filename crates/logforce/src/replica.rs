@@ -11,11 +11,11 @@
 //! # let (path, copy) = (dir.path().join("log"), dir.path().join("copy"));
 //! # use logforce::{Guarantee, Options};
 //! use logforce::Policy;
-//! use logforce::replica::{ImportOptions, ReplicaWait, import};
+//! use logforce::replica::{ImportOptions, ReplicaOptions, ReplicaWait, import};
 //! # let options = Options::new().require(Guarantee::ProcessCrash);
 //! # let restore = ImportOptions::new().require(Guarantee::ProcessCrash);
 //! let log = logforce::open_or_create(&path, options)?;
-//! let mut replica = log.replicate(None)?;
+//! let mut replica = log.replicate(ReplicaOptions::new())?;
 //! let keeper = std::thread::spawn(move || -> logforce::Result<_> {
 //!     let mut kept = Vec::new();
 //!     while let ReplicaWait::Ready = replica.wait(None)? {
@@ -43,7 +43,10 @@
 use crate::Result;
 use std::path::Path;
 
-pub use logforce_core::{Import, ImportOptions, LogChunk, ReplicaWait, Replication};
+pub use logforce_core::{
+    AtHoldLimit, Hold, Import, ImportOptions, LogChunk, ReadOnlyReplica, ReplicaOptions,
+    ReplicaWait, Replication,
+};
 
 /// Begins to make a log of chunks, in the directory `to`. It must be missing or empty, or contain an import
 /// that was cut short, which is removed.
@@ -53,4 +56,14 @@ pub use logforce_core::{Import, ImportOptions, LogChunk, ReplicaWait, Replicatio
 /// less than [`ImportOptions::require`]; [`ErrorKind::Io`](crate::ErrorKind::Io).
 pub fn import(to: impl AsRef<Path>, options: ImportOptions) -> Result<Import<'static>> {
     Import::new(&logforce_device_os::OsSystem, to.as_ref(), options)
+}
+
+/// Opens the log in `path` to copy it while another process writes it, or none does. `after` is the
+/// [control slot](LogChunk::control) of the last chunk that the replica has; `None` for a new one.
+///
+/// # Errors
+/// [`ErrorKind::NoLog`](crate::ErrorKind::NoLog), [`ErrorKind::Io`](crate::ErrorKind::Io).
+pub fn read_only(path: impl AsRef<Path>, after: Option<&[u8]>) -> Result<ReadOnlyReplica> {
+    let system = std::sync::Arc::new(logforce_device_os::OsSystem);
+    ReadOnlyReplica::open(system, path.as_ref(), after)
 }

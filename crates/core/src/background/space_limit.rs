@@ -60,6 +60,12 @@ impl Engine {
 
     /// Decides whether the cap allows another segment after `end`. `demanded`: an append waits for it.
     pub(crate) fn decide_space(&self, end: Lsn, demanded: bool) -> SpaceDecision {
+        if let Err(behind) = self.check_replica_limit() {
+            return match demanded {
+                true => SpaceDecision::Full(behind),
+                false => SpaceDecision::Later,
+            };
+        }
         self.remove_surplus_spares();
         let Some(usage) = self.usage().filter(|u| !u.fits()) else {
             return SpaceDecision::Ready;

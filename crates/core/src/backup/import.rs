@@ -8,13 +8,19 @@ use crate::error::{Error, Result};
 use crate::names;
 use crate::options::Modes;
 use crate::scan::batch::ScanState;
+use crate::scan::end_of_log::anchor_state;
+use crate::storage::control_file::meta::LoadedMeta;
+use crate::storage::control_file::{self, ControlFile};
 use crate::storage::directory::check_path;
+use crate::storage::durability::{Why, barrier, sync_names};
+use crate::storage::segment_header::{HeaderRead, read_header};
 use crate::storage::transfer::write;
-use logforce_device::{AlignedBuf, File, FilesystemKind, Guarantee, System};
+use crate::storage::zero_fill::zeroes_help;
+use logforce_device::{AlignedBuf, Barrier, File, Guarantee, OpenFile, System};
 use logforce_format::frame::Sequence;
 use logforce_format::{
-    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Expected, LogId, Lsn,
-    SEGMENT_HEADER_LEN, SegmentHeader,
+    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, EPOCH_HISTORY, Epoch, Expected,
+    LogId, Lsn, SEGMENT_HEADER_LEN, SegmentHeader,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +30,8 @@ use std::sync::Arc;
 pub struct ImportOptions {
     wanted: Wanted,
     until: Option<Lsn>,
+    resumes: bool,
+    opening: Option<u64>,
 }
 
 impl Default for ImportOptions {
@@ -34,6 +42,8 @@ impl Default for ImportOptions {
                 modes: Modes::default(),
             },
             until: None,
+            resumes: false,
+            opening: None,
         }
     }
 }
@@ -57,6 +67,20 @@ impl ImportOptions {
         self.until = Some(lsn);
         self
     }
+
+    /// Goes on with an import that was left at a [checkpoint](Import::checkpoint), if the directory contains
+    /// one: see [`Import::position`]. Default: false, its files are removed.
+    pub fn resume(mut self, resume: bool) -> Self {
+        self.resumes = resume;
+        self
+    }
+
+    /// Notes an opening with this random number as the newest one of the restored log. A machine that takes a
+    /// log over identifies itself by it later: see [`Replication::openings`](crate::Replication::openings).
+    pub fn opening(mut self, nonce: u64) -> Self {
+        self.opening = Some(nonce);
+        self
+    }
 }
 
 /// A log that is being made of chunks ([`LogChunk`](crate::LogChunk)). Until [`Import::finish`] returns, the
@@ -64,7 +88,8 @@ impl ImportOptions {
 pub struct Import<'a> {
     target: Target<'a>,
     options: ImportOptions,
-    kind: FilesystemKind,
+    /// Fills the rest of a segment with zeroes.
+    fills: bool,
     /// State at the end of what was imported; `None` before the first chunk.
     state: Option<ScanState>,
     /// Last position at or below it at which a log can end.
@@ -78,6 +103,9 @@ pub struct Import<'a> {
     last: Option<Control>,
     meta: Option<Vec<u8>>,
     is_complete: bool,
+    /// Sequence number of the last checkpoint.
+    saved: Option<u64>,
+    saved_meta: Option<Vec<u8>>,
 }
 
 /// The segment that is being written.
@@ -95,17 +123,24 @@ impl<'a> Import<'a> {
     #[doc(hidden)]
     pub fn new(system: &'a dyn System, to: &Path, options: ImportOptions) -> Result<Import<'a>> {
         check_path(to)?;
-        let mut target = Target::open(system, to, options.wanted.modes)?;
+        let (resumes, modes) = (options.resumes, options.wanted.modes);
+        let mut left = None;
+        let mut target = Target::open_unless(system, to, modes, |dir| {
+            let loaded = ControlFile::load_from(dir, names::BACKUP);
+            left = loaded.ok().filter(|_| resumes);
+            left.is_some()
+        })?;
         target.check_guarantee(options.wanted.require)?;
         let facts = target.dir.facts_for_writing();
-        let kind = facts
-            .map_err(Error::io("check the filesystem of", target.dir.path()))?
-            .kind;
-        target.begin()?;
-        Ok(Import {
+        let facts = facts.map_err(Error::io("check the filesystem of", target.dir.path()))?;
+        let fills = zeroes_help(facts.kind);
+        if left.is_none() {
+            target.begin()?;
+        }
+        let mut import = Import {
             target,
             options,
-            kind,
+            fills,
             state: None,
             end: None,
             segment: None,
@@ -114,7 +149,97 @@ impl<'a> Import<'a> {
             last: None,
             meta: None,
             is_complete: false,
-        })
+            saved: None,
+            saved_meta: None,
+        };
+        if let Some(left) = left {
+            import.resume(left.control)?;
+        }
+        Ok(import)
+    }
+
+    /// Goes on behind the checkpoint `control`. What was written behind it is written again.
+    fn resume(&mut self, control: Control) -> Result<()> {
+        let end = control.anchor.lsn;
+        for name in self.target.entries()? {
+            let Some(start) = names::claimed_start(&name) else {
+                continue;
+            };
+            if start >= end {
+                self.target.remove(&name)?;
+                continue;
+            }
+            match read_header(&self.target.dir, &name)? {
+                HeaderRead::Whole(header) if header.start == start => self.segments.push(header),
+                _ => {
+                    return self
+                        .refused(start, "the import that was left here is damaged: remove it");
+                }
+            }
+        }
+        self.segments.sort_by_key(|s| s.start);
+        if let Some(header) = self.segments.last().copied().filter(|s| s.end() > end) {
+            let name = names::segment(header.start);
+            let file = self.target.dir.open(&name, OpenFile::WRITE);
+            let file = file.map_err(Error::io("open for writing", self.target.path(&name)))?;
+            let len = end.since(header.start);
+            self.segment = Some(OpenSegment {
+                header,
+                file,
+                name,
+                len,
+            });
+            // Remains behind the checkpoint must not look like a part of the log.
+            self.fills = true;
+        }
+        let meta = LoadedMeta::load_from(&self.target.dir, names::BACKUP, &control)?;
+        self.meta = meta.bytes().map(<[u8]>::to_vec);
+        self.saved_meta = self.meta.clone();
+        self.state = Some(anchor_state(&control));
+        self.end = Some(control.anchor);
+        self.saved = Some(control.sequence);
+        self.whole = Some(control.clone());
+        self.last = Some(control);
+        Ok(())
+    }
+
+    /// Makes what was imported durable, and lets another import go on from here
+    /// ([`ImportOptions::resume`]), also after a crash. From then on, dropping this import leaves the files.
+    /// For a standby that follows a replica.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        let (Some(anchor), Some(last)) = (self.end, self.last.clone()) else {
+            return Ok(());
+        };
+        if let Some(segment) = &self.segment {
+            let path = self.target.path(&segment.name);
+            barrier(&*segment.file, Barrier::Full, Why::BackupSegment)
+                .map_err(Error::io("sync", path))?;
+        }
+        let path = self.target.path(names::BACKUP);
+        let file = self.target.dir.open(names::BACKUP, OpenFile::WRITE);
+        let file = file.map_err(Error::io("open for writing", &path))?;
+        let end = self.segments.last().map_or(anchor.lsn, |s| s.end());
+        let control = Control {
+            sequence: self.saved.map_or(last.sequence, |s| s + 1),
+            prepared_end: end,
+            write_limit: anchor.lsn,
+            anchor,
+            has_meta: self.meta.is_some(),
+            ..last
+        };
+        // The names of the segments must be durable before a control slot lists them.
+        sync_names(&*self.target.dir, Why::BackupNames)
+            .map_err(Error::io("sync directory", self.target.dir.path()))?;
+        match self.saved {
+            Some(_) if self.saved_meta == self.meta => {
+                control_file::write_one_slot(&*file, &path, &control)?;
+            }
+            _ => control_file::write_whole(&*file, &path, &control, self.meta.as_deref())?,
+        }
+        self.saved_meta.clone_from(&self.meta);
+        self.saved = Some(control.sequence);
+        self.target.stays = true;
+        Ok(())
     }
 
     /// Returns the exclusive end of what was imported; `None` before the first chunk.
@@ -264,7 +389,7 @@ impl<'a> Import<'a> {
         let path = self.target.path(&segment.name);
         let rest = segment.len..segment.header.len;
         self.target
-            .complete_segment(&*segment.file, &path, rest, self.kind)
+            .complete_segment(&*segment.file, &path, rest, self.fills)
     }
 
     /// Makes the directory a log, durably. It is then as if it had been closed cleanly.
@@ -286,7 +411,7 @@ impl<'a> Import<'a> {
         let Some(tail) = self.segments.last() else {
             return self.refused(anchor.lsn, "no segment begins in it");
         };
-        let control = Control {
+        let mut control = Control {
             front: at_end.front,
             first_segment: at_end.first_segment,
             first_prev_crc: at_end.first_prev_crc,
@@ -295,8 +420,17 @@ impl<'a> Import<'a> {
             anchor,
             clean: true,
             has_meta: self.meta.is_some(),
+            sequence: self.saved.unwrap_or(last.sequence) + 1,
             ..last
         };
+        if let Some(nonce) = self.options.opening {
+            control.history.insert(0, control.epoch);
+            control.history.truncate(EPOCH_HISTORY);
+            control.epoch = Epoch {
+                counter: control.epoch.counter + 1,
+                nonce,
+            };
+        }
         let first = self.segments.first().map_or(anchor.lsn, |s| s.start);
         if control.first_segment < first || control.front > anchor.lsn {
             let why = format!(

@@ -15,8 +15,8 @@ use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::transfer::write;
 use crate::storage::zero_fill::zeroes_help;
 use logforce_device::{
-    AlignedBuf, Barrier, Directory, File, FileState, FilesystemKind, ForceBy, Guarantee, OpenFile,
-    Plan, ReadSource, System,
+    AlignedBuf, Barrier, Directory, File, FileState, ForceBy, Guarantee, OpenFile, Plan,
+    ReadSource, System,
 };
 use logforce_format::{Control, Lsn, planted};
 use std::io;
@@ -61,6 +61,8 @@ pub(super) struct Target<'a> {
     /// Names of the files that this backup created, in order.
     made: Vec<String>,
     is_done: bool,
+    /// The files stay if the backup is given up, for another one to go on with them.
+    pub(super) stays: bool,
     lock: Option<Box<dyn Send + Sync>>,
     /// This backup created the lock file.
     made_lock: bool,
@@ -87,8 +89,8 @@ impl Drop for Place<'_> {
 
 impl Drop for Target<'_> {
     fn drop(&mut self) {
-        self.place.stays = self.is_done;
-        if self.is_done {
+        self.place.stays = self.is_done || self.stays;
+        if self.place.stays {
             return;
         }
         for name in self.made.iter().rev() {
@@ -146,6 +148,17 @@ impl<'a> Target<'a> {
     /// Opens and locks a directory that is missing or empty, or that contains an unfinished backup. Removes
     /// the files of that backup.
     pub(super) fn open(system: &'a dyn System, to: &Path, modes: Modes) -> Result<Target<'a>> {
+        Target::open_unless(system, to, modes, |_| false)
+    }
+
+    /// Opens the directory as [`Target::open`] does. Keeps the files of an unfinished backup if `keeps`
+    /// returns true.
+    pub(super) fn open_unless(
+        system: &'a dyn System,
+        to: &Path,
+        modes: Modes,
+        keeps: impl FnOnce(&Arc<dyn Directory>) -> bool,
+    ) -> Result<Target<'a>> {
         let is_new = match system.directory(to) {
             Ok(_) => false,
             Err(e) if e.kind() == io::ErrorKind::NotFound => true,
@@ -164,6 +177,7 @@ impl<'a> Target<'a> {
             dir,
             made: Vec::new(),
             is_done: false,
+            stays: false,
             lock: None,
             made_lock: false,
             place,
@@ -188,6 +202,10 @@ impl<'a> Target<'a> {
             io::ErrorKind::WouldBlock => target.refused("another backup is being written there"),
             _ => Error::io("lock", target.path(names::LOCK))(e),
         })?);
+        if unfinished && keeps(&target.dir) {
+            target.stays = true;
+            return Ok(target);
+        }
         // Lists the directory again with the lock: another backup may have ended there in between.
         for name in target.entries()? {
             match names::kind(&name) {
@@ -214,12 +232,12 @@ impl<'a> Target<'a> {
         sync_names(&*self.dir, Why::BackupBegun).map_err(self.syncing())
     }
 
-    fn remove(&self, name: &str) -> Result<()> {
+    pub(super) fn remove(&self, name: &str) -> Result<()> {
         let removed = self.dir.remove(name);
         removed.map_err(Error::io("remove", self.path(name)))
     }
 
-    fn entries(&self) -> Result<Vec<String>> {
+    pub(super) fn entries(&self) -> Result<Vec<String>> {
         let entries = self.dir.entries();
         let entries = entries.map_err(Error::io("list", self.dir.path()))?;
         Ok(entries.into_iter().map(|e| e.name).collect())
@@ -298,7 +316,7 @@ impl<'a> Target<'a> {
                 progress(done, all)?;
             }
             let rest = at..segment.header.len;
-            self.complete_segment(&*file, &path, rest, facts.kind)?;
+            self.complete_segment(&*file, &path, rest, zeroes_help(facts.kind))?;
         }
         Ok(())
     }
@@ -311,17 +329,17 @@ impl<'a> Target<'a> {
         Ok(file)
     }
 
-    /// Fills the `rest` of a segment with zeroes, as in a segment that the log prepares, and forces the
-    /// segment. Commits to it then change no metadata.
+    /// Fills the `rest` of a segment with zeroes if `fills`, as in a segment that the log prepares, and forces
+    /// the segment. Commits to it then change no metadata.
     pub(super) fn complete_segment(
         &self,
         file: &dyn File,
         path: &Path,
         rest: Range<u64>,
-        kind: FilesystemKind,
+        fills: bool,
     ) -> Result<()> {
         let mut at = rest.start;
-        while at < rest.end && zeroes_help(kind) {
+        while at < rest.end && fills {
             let n = (rest.end - at).min(CHUNK as u64);
             let zeroes = AlignedBuf::zeroed(n as usize, ALIGNMENT);
             write(file, at, zeroes).map_err(Error::io("fill", path))?;

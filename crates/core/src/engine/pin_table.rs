@@ -174,6 +174,13 @@ impl PinTable {
         (self.table().add(at), at)
     }
 
+    /// Notes that the front may move if a higher one was requested than it has reached. Returns true then.
+    pub(crate) fn note_due(&self, front: impl FnOnce() -> Lsn) -> bool {
+        let mut table = self.table();
+        table.due |= table.requested > front();
+        table.due
+    }
+
     /// Returns the state of a pin.
     pub(crate) fn get(&self, id: u64) -> Option<PinState> {
         self.table().pins.get(&id).copied()

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::engine::events::Wakeups;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
+use crate::storage::hold::Hold;
 use crate::sync::wake::{WaitFor, Wake};
 use crate::sync::wakers::refuse_in_waker;
 use logforce_device::{Granted, Guarantee};
@@ -46,13 +47,13 @@ impl Engine {
         }
     }
 
-    /// Attaches a replica. Returns false if the log has one.
-    pub(crate) fn attach_replica(&self) -> bool {
-        let is_free = self.view.replicated.attach();
-        if is_free {
+    /// Attaches a replica that needs the log as `hold` says. Returns its number; `None` if the log has one.
+    pub(crate) fn attach_replica(&self, hold: Hold) -> Option<u64> {
+        let id = self.view.replicated.attach(hold);
+        if id.is_some() {
             self.wake_callbacks();
         }
-        is_free
+        id
     }
 
     /// Registers that the replica has confirmed everything below `to`.
@@ -61,22 +62,45 @@ impl Engine {
         self.wake_callbacks();
     }
 
-    /// Ends the replica: commits that wait for it fail.
-    pub(crate) fn replica_ended(&self, why: String) {
-        self.view.replicated.end(why, self.runtime());
+    /// Keeps the log for the replica only from `to` on. With `moves`, the front follows in the background.
+    pub(crate) fn replica_needs(&self, to: Lsn, moves: bool) {
+        self.view.replicated.hold_from(to);
+        if moves {
+            self.follow_hold();
+        }
+    }
+
+    /// Ends the replica with the number `id`: commits that wait for it fail.
+    pub(crate) fn replica_ended(&self, id: u64, why: String) {
+        self.view.replicated.end(id, why, self.runtime());
+        self.wake_callbacks();
+        self.follow_hold();
+    }
+
+    /// Ends the replica that is attached, whichever it is.
+    pub(crate) fn drop_replica(&self, why: String) {
+        self.view.replicated.end_any(why, self.runtime());
         self.wake_callbacks();
     }
 
     /// Fails the log, because another machine has taken it over. Nothing is accepted any more: records that
     /// this machine accepted now would be in no other copy of the log.
-    pub(crate) fn deposed(&self, by: String) -> Error {
+    pub(crate) fn deposed(&self, id: u64, by: String) -> Error {
         let path = self.view.path.clone();
         let error = Error::Deposed { path, by };
         if !planted!("deposed-goes-on") {
             self.fail(error.clone());
         }
-        self.replica_ended(error.to_string());
+        self.replica_ended(id, error.to_string());
         error
+    }
+
+    /// Wakes the preallocator if the front may move now.
+    fn follow_hold(&self) {
+        if self.pins.note_due(|| self.front()) {
+            let preallocator = &self.events.preallocator;
+            preallocator.notify(self.runtime(), Wake::PinAdvanced);
+        }
     }
 
     /// Wakes the writer thread if a callback waits for the replica.

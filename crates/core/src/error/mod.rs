@@ -309,6 +309,16 @@ pub enum Error {
         /// Reason.
         why: String,
     },
+    /// A replica that the log must keep everything for is too far behind. The append was not accepted.
+    #[error("the replica of the log in {} is {} behind the front that was requested, more than its limit of {}: let it catch up, raise the limit, or end it", path.display(), Bytes(*behind), Bytes(*limit))]
+    ReplicaBehind {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes that are kept for it.
+        behind: u64,
+        /// The limit, bytes.
+        limit: u64,
+    },
     /// Another machine has taken the log over. This log accepts nothing any more.
     #[error("the log in {} was taken over by {by}: records that were not confirmed to this machine may be missing there. Stop this writer, keep the directory aside, and continue with a restored copy", path.display())]
     Deposed {
@@ -413,6 +423,9 @@ pub enum ErrorKind {
     /// The replica has ended. Records that waited for it are durable in this log; it is unknown whether the
     /// replica has them. Attach a replica again.
     ReplicaLost,
+    /// A replica is too far behind, and the log must keep everything for it. Nothing was accepted; the log
+    /// continues when the replica has caught up.
+    ReplicaBehind,
     /// Another machine has taken the log over. Stop this writer and set its directory aside.
     Deposed,
     /// The log was closed.
@@ -458,6 +471,7 @@ impl Error {
             Error::NoReplica { .. } => ErrorKind::NoReplica,
             Error::ReplicaAttached { .. } => ErrorKind::ReplicaAttached,
             Error::ReplicaLost { .. } => ErrorKind::ReplicaLost,
+            Error::ReplicaBehind { .. } => ErrorKind::ReplicaBehind,
             Error::Deposed { .. } => ErrorKind::Deposed,
             Error::Closed => ErrorKind::Closed,
             Error::Forked => ErrorKind::Forked,
@@ -498,6 +512,7 @@ impl Error {
             | Error::NoReplica { path }
             | Error::ReplicaAttached { path }
             | Error::ReplicaLost { path, .. }
+            | Error::ReplicaBehind { path, .. }
             | Error::Deposed { path, .. }
             | Error::Displaced { path, .. }
             | Error::Diverged { path, .. }

@@ -4,18 +4,19 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::read::raw::{LogChunk, RawReader};
+use crate::storage::hold::{AtHoldLimit, Hold};
 use crate::sync::wake::WaitFor;
 use crate::sync::wakers::{WakerId, refuse_in_waker};
-use crate::truncation::pin::{Pin, pin, pin_front};
-use logforce_format::{Control, Lsn, planted};
+use crate::truncation::pin::pin_front;
+use logforce_format::{Control, LogId, Lsn, planted};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Bytes by which confirmations must advance before the pin follows, and at the end of each segment. To
-/// advance the pin, the log looks up a record boundary.
-const PIN_STEP: u64 = 1 << 20;
+/// Bytes by which confirmations must advance before the front follows. A move of the front forces the control
+/// file; after each confirmation it would compete with the commits.
+const MOVE_STEP: u64 = 1 << 20;
 
 /// The replica of an open log: a party that keeps the log's durable bytes elsewhere. It moves the
 /// [replicated LSN](Log::replicated_lsn), for which commits by
@@ -29,11 +30,14 @@ const PIN_STEP: u64 = 1 << 20;
 pub struct Replication {
     engine: Arc<Engine>,
     reader: RawReader,
-    pin: Pin,
+    id: u64,
+    /// Position at which the front was last moved for a confirmation.
+    held: Lsn,
+    /// Number of bytes after which it is moved again.
+    step: u64,
     waker_id: Option<WakerId>,
     /// Durable LSN below which everything that is not read belongs to an unfinished atomic append.
     tried: Lsn,
-    ended: bool,
 }
 
 /// Reason for the return of [`Replication::wait`].
@@ -50,54 +54,101 @@ pub enum ReplicaWait {
     Failed(Error),
 }
 
+/// Options of [`Log::replicate`].
+#[derive(Debug, Clone)]
+pub struct ReplicaOptions {
+    after: Option<Vec<u8>>,
+    limit: u64,
+    at_limit: AtHoldLimit,
+}
+
+impl Default for ReplicaOptions {
+    fn default() -> Self {
+        ReplicaOptions {
+            after: None,
+            limit: u64::MAX,
+            at_limit: AtHoldLimit::RefuseAppends,
+        }
+    }
+}
+
+impl ReplicaOptions {
+    /// Returns the defaults: a new replica, for which the log keeps everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the [control slot](LogChunk::control) of the last chunk that the replica has. The replica goes on
+    /// behind it.
+    pub fn after(mut self, control: &[u8]) -> Self {
+        self.after = Some(control.to_vec());
+        self
+    }
+
+    /// Sets how many bytes the log keeps for the replica below the front that its owner has requested, and
+    /// the choice when it is more. The log decides when it moves its front and when it prepares a segment.
+    /// From three quarters of the limit on it counts alarms ([`Counters::replica_alarms`]). Default: no
+    /// limit.
+    ///
+    /// [`Counters::replica_alarms`]: crate::Counters::replica_alarms
+    pub fn limit(mut self, bytes: u64, at_limit: AtHoldLimit) -> Self {
+        (self.limit, self.at_limit) = (bytes, at_limit);
+        self
+    }
+}
+
 impl Log {
-    /// Attaches a replica to the log: an archive, or another machine. `after` is `None` for a new replica.
-    /// Otherwise it is the [control slot](LogChunk::control) of the last chunk that the replica has.
+    /// Attaches a replica to the log: an archive, or another machine.
     ///
     /// # Errors
     /// [`Error::ReplicaAttached`] if the log has one; [`Error::Truncated`] if the log was truncated beyond
     /// the end of the replica; [`Error::Diverged`] if this log does not contain what the replica has, or ends
     /// below; [`Error::OtherLog`].
-    pub fn replicate(&self, after: Option<&[u8]>) -> Result<Replication> {
+    pub fn replicate(&self, options: ReplicaOptions) -> Result<Replication> {
         let engine = self.engine_arc();
         engine.check()?;
-        let copied = after.map(Control::decode).transpose();
+        let ReplicaOptions {
+            after,
+            limit,
+            at_limit,
+        } = options;
+        let copied = after.map(|after| Control::decode(&after)).transpose();
         let copied = copied.map_err(|reject| Error::Option {
             option: "after",
             why: format!("it is not the control slot of a chunk: {reject}"),
         })?;
-        // Held before the files are examined, so that no truncation removes them meanwhile.
+        // Held until the hold is in force, so that no truncation removes the files meanwhile.
         let front = pin_front(engine)?;
         let view = engine.view.clone();
-        let (reader, pin) = match &copied {
+        let control = engine.files.control.current();
+        let (reader, held) = match &copied {
             None => {
-                let control = engine.files.control.current();
-                (RawReader::from_first_segment(view, &control), front)
+                let reader = RawReader::from_first_segment(view, &control);
+                (reader, front.lsn())
             }
             Some(copied) => {
-                let end = engine.state().pipeline.anchor;
-                let reader = RawReader::after(view, copied, end)?;
-                let pin = pin(engine, reader.position())?;
-                (reader, pin)
+                let reader = RawReader::after(view, &control, copied)?;
+                let held = reader.position();
+                (reader, held)
             }
         };
-        if !engine.attach_replica() {
+        let Some(id) = engine.attach_replica(Hold::new(held, limit, at_limit)) else {
             return Err(Error::ReplicaAttached {
                 path: engine.view.path.clone(),
             });
-        }
-        let replication = Replication {
-            engine: engine.clone(),
-            reader,
-            pin,
-            waker_id: None,
-            tried: Lsn::ORIGIN,
-            ended: false,
         };
         if copied.is_some() {
-            engine.replica_confirmed(replication.reader.position());
+            engine.replica_confirmed(held);
         }
-        Ok(replication)
+        Ok(Replication {
+            engine: engine.clone(),
+            reader,
+            id,
+            held,
+            step: MOVE_STEP.min(limit / 8),
+            waker_id: None,
+            tried: Lsn::ORIGIN,
+        })
     }
 
     /// Returns the replicated LSN: everything below is durable here and confirmed by the log's replica.
@@ -113,6 +164,20 @@ impl Replication {
         self.reader.position()
     }
 
+    /// Returns the random numbers of the openings of this log, the latest first: this one, and up to 128
+    /// earlier ones. A party that has seen one of them knows that this log is the same, and no copy that went
+    /// another way.
+    pub fn openings(&self) -> Vec<u64> {
+        let control = self.engine.files.control.current();
+        let latest = std::iter::once(&control.epoch);
+        latest.chain(&control.history).map(|e| e.nonce).collect()
+    }
+
+    /// Returns the identity of the log.
+    pub fn log_id(&self) -> LogId {
+        self.engine.view.log_id
+    }
+
     /// Returns the number of durable bytes that were not read yet.
     pub fn pending(&self) -> u64 {
         self.engine.durable().since(self.position())
@@ -122,17 +187,13 @@ impl Replication {
     /// chunk with a large one is larger: up to 64 MiB more. Returns `None` if there is nothing to read now.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the log is damaged here; [`Error::Truncated`] if the log needed the space and
-    /// has dropped what was not read ([`Options::max_pinned_size`](crate::Options::max_pinned_size));
-    /// [`Error::Io`]. The next call begins at the same position.
+    /// [`Error::Damaged`] if the log is damaged here; [`Error::ReplicaLost`] if the log goes on without this
+    /// replica, at its [limit](ReplicaOptions::limit); [`Error::Io`]. The next call begins at the same
+    /// position.
     pub fn read(&mut self, max: u64) -> Result<Option<LogChunk>> {
         let engine = &self.engine;
         engine.view.check_process()?;
-        let front = engine.front();
-        if self.pin.is_broken() {
-            let lsn = self.reader.position();
-            return Err(Error::Truncated { lsn, front });
-        }
+        engine.view.replicated.check_attached(&engine.view.path)?;
         let limit = engine.durable();
         let control = engine.files.control.current();
         let meta = engine.files.control.meta_bytes();
@@ -154,26 +215,24 @@ impl Replication {
             return Err(Error::BeyondEnd { lsn: to, end });
         }
         self.engine.replica_confirmed(to);
-        if to.since(self.pin.lsn()) >= PIN_STEP {
-            // What was confirmed counts, even if the pin cannot follow: a broken pin makes the next read
-            // fail, another error only delays a truncation.
-            let _ = self.pin.advance(to);
+        let step = to.since(self.held) >= self.step;
+        if step {
+            self.held = to;
         }
+        self.engine.replica_needs(to, step);
         Ok(())
     }
 
     /// Ends the replica, because it cannot confirm more. Commits that wait for it get
     /// [`Error::ReplicaLost`] with the reason `why`. The log goes on without a replica.
-    pub fn fail(mut self, why: impl Into<String>) {
-        self.ended = true;
-        self.engine.replica_ended(why.into());
+    pub fn fail(self, why: impl Into<String>) {
+        self.engine.replica_ended(self.id, why.into());
     }
 
     /// Ends the replica **and the log**, because `by` has taken the log over, elsewhere. From now on the log
     /// accepts nothing. All calls fail with an [`Error::Poisoned`] whose cause is [`Error::Deposed`].
-    pub fn deposed(mut self, by: impl Into<String>) -> Error {
-        self.ended = true;
-        self.engine.deposed(by.into())
+    pub fn deposed(self, by: impl Into<String>) -> Error {
+        self.engine.deposed(self.id, by.into())
     }
 
     /// Returns what there is to do, if it is known now.
@@ -242,11 +301,8 @@ impl Drop for Replication {
         if let Some(id) = self.waker_id {
             self.engine.view.wakers.deregister(id);
         }
-        // Only if it has not ended: meanwhile another replica may have been attached.
-        if !self.ended {
-            self.engine
-                .replica_ended("it was dropped without a reason".to_owned());
-        }
+        self.engine
+            .replica_ended(self.id, "it was dropped without a reason".to_owned());
     }
 }
 

@@ -119,4 +119,6 @@ counters! {
     segments_unfilled,
     /// Commits that waited until the replica had confirmed them.
     commits_replicated,
+    /// Moves of the front that were held for a replica which had used three quarters of its limit.
+    replica_alarms,
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::read::batches::{Batches, Loaded};
 use crate::read::view::View;
 use crate::scan::batch::ScanState;
-use logforce_format::frame::Sequence;
+use crate::scan::end_of_log::anchor_state;
 use logforce_format::{Anchor, BatchKind, Control, Lsn};
 use std::sync::Arc;
 
@@ -69,9 +69,9 @@ impl RawReader {
         }
     }
 
-    /// Creates a reader that continues a copy, given the control slot of its end. `end` is the end of this
-    /// log. Fails if this log does not contain what was copied.
-    pub(crate) fn after(view: Arc<View>, copied: &Control, end: Anchor) -> Result<RawReader> {
+    /// Creates a reader that continues a copy, given the control slot of its end. `current` is the log's own.
+    /// Fails if this log does not contain what was copied.
+    pub(crate) fn after(view: Arc<View>, current: &Control, copied: &Control) -> Result<RawReader> {
         let anchor = copied.anchor;
         let lsn = anchor.lsn;
         if copied.log_id != view.log_id {
@@ -85,37 +85,33 @@ impl RawReader {
         if lsn < front {
             return Err(Error::Truncated { lsn, front });
         }
-        let diverged = Error::Diverged {
-            path: view.path.clone(),
-            lsn,
-            from: lsn,
-        };
-        let mut reader = RawReader {
-            view: view.clone(),
-            batches: Batches::large_reads(),
-            state: ScanState {
-                at: lsn,
-                epoch: Some(anchor.epoch),
-                prev_crc: Some(anchor.prev_crc),
-                last_void: Some(anchor.last_void),
-                sequence: Sequence::default(),
-            },
-        };
-        // The batch behind the copy links to its last one. Without such a batch, the end of this log is
-        // compared.
-        let is_same = if lsn >= view.durable() {
-            (end.lsn, end.prev_crc) == (lsn, anchor.prev_crc)
+        let mut batches = Batches::large_reads();
+        // The checksum of the last batch depends on everything below.
+        let link = if lsn == current.first_segment {
+            Some(current.first_prev_crc)
+        } else if lsn > view.durable() {
+            None
         } else {
-            match reader.load(reader.state) {
-                Ok(_) => true,
-                Err(Error::Damaged(_)) => false,
+            match batches.holding(&view, Lsn(lsn.0.saturating_sub(1))) {
+                Ok(batch) => batch
+                    .filter(|b| b.next.at == lsn)
+                    .and_then(|b| b.next.prev_crc),
+                Err(Error::Damaged(_) | Error::NotABoundary { .. }) => None,
                 Err(e) => return Err(e),
             }
         };
-        match is_same {
-            true => Ok(reader),
-            false => Err(diverged),
+        if link != Some(anchor.prev_crc) {
+            return Err(Error::Diverged {
+                path: view.path.clone(),
+                lsn,
+                from: front,
+            });
         }
+        Ok(RawReader {
+            view,
+            batches,
+            state: anchor_state(copied),
+        })
     }
 
     /// Returns the end of the last chunk.

@@ -2,6 +2,7 @@
 //! never leads it.
 
 use crate::error::{Error, Result};
+use crate::storage::hold::Hold;
 use crate::sync::event::Event;
 use crate::sync::wake::Wake;
 use crate::sync::wakers::Wakers;
@@ -19,6 +20,8 @@ pub(crate) struct Replicated {
     /// locked, read without a lock.
     lsn: AtomicU64,
     status: Mutex<Status>,
+    /// Number of the next replica.
+    next: AtomicU64,
     /// Event that is notified when the replicated LSN moves, and when the replica ends.
     pub(crate) advanced: Event,
     /// Tasks that wait for the replicated LSN.
@@ -31,7 +34,8 @@ enum Status {
     /// No replica was attached.
     #[default]
     None,
-    Attached,
+    /// A replica is attached, with its number, and the log is kept for it.
+    Attached(u64, Hold),
     /// The replica has ended, for the given reason.
     Ended(String),
 }
@@ -46,18 +50,37 @@ impl Replicated {
         Lsn(self.lsn.load(Acquire))
     }
 
-    /// Attaches a replica. Returns false if another one is attached.
-    pub(crate) fn attach(&self) -> bool {
+    /// Attaches a replica that needs the log as `hold` says. Returns its number; `None` if another one is
+    /// attached.
+    pub(crate) fn attach(&self, hold: Hold) -> Option<u64> {
         let mut status = self.status();
-        let is_free = !matches!(*status, Status::Attached);
-        *status = Status::Attached;
-        is_free
+        if matches!(*status, Status::Attached(..)) {
+            return None;
+        }
+        let id = self.next.fetch_add(1, Relaxed);
+        *status = Status::Attached(id, hold);
+        Some(id)
+    }
+
+    /// Returns what the replica needs of the log; `None` without one.
+    pub(crate) fn hold(&self) -> Option<Hold> {
+        match &*self.status() {
+            Status::Attached(_, hold) => Some(*hold),
+            _ => None,
+        }
+    }
+
+    /// Raises the position from which the log is kept for the replica.
+    pub(crate) fn hold_from(&self, to: Lsn) {
+        if let Status::Attached(_, hold) = &mut *self.status() {
+            hold.at = hold.at.max(to);
+        }
     }
 
     /// Fails if no replica is attached. Commits check this before they append.
     pub(crate) fn check_attached(&self, path: &Path) -> Result<()> {
         match &*self.status() {
-            Status::Attached => Ok(()),
+            Status::Attached(..) => Ok(()),
             Status::None => Err(Error::NoReplica {
                 path: path.to_owned(),
             }),
@@ -77,7 +100,7 @@ impl Replicated {
             return Some(Ok(()));
         }
         match &*status {
-            Status::Attached => None,
+            Status::Attached(..) => None,
             Status::None => Some(Err(Error::NoReplica {
                 path: path.to_owned(),
             })),
@@ -99,7 +122,7 @@ impl Replicated {
         {
             let status = self.status();
             let goes_on = planted!("ended-replica-confirms");
-            if !matches!(*status, Status::Attached) && !goes_on {
+            if !matches!(*status, Status::Attached(..)) && !goes_on {
                 return;
             }
             self.lsn.fetch_max(to.0, AcqRel);
@@ -108,11 +131,11 @@ impl Replicated {
         self.tasks.wake_to(to, Wake::ReplicatedTasks);
     }
 
-    /// Ends the replica: everything that waits for it fails. Only the first reason counts.
-    pub(crate) fn end(&self, why: String, runtime: &dyn Runtime) {
+    /// Ends the replica, if it is the one with the number `id`: everything that waits for it fails.
+    pub(crate) fn end(&self, id: u64, why: String, runtime: &dyn Runtime) {
         {
             let mut status = self.status();
-            if !matches!(*status, Status::Attached) {
+            if !matches!(*status, Status::Attached(attached, _) if attached == id) {
                 return;
             }
             *status = Status::Ended(why);
@@ -120,9 +143,18 @@ impl Replicated {
         self.wake_all(runtime);
     }
 
+    /// Ends the replica that is attached, whichever it is.
+    pub(crate) fn end_any(&self, why: String, runtime: &dyn Runtime) {
+        let id = match *self.status() {
+            Status::Attached(id, _) => id,
+            _ => return,
+        };
+        self.end(id, why, runtime);
+    }
+
     /// Returns true if no replica is attached, so that nothing will be confirmed.
     pub(crate) fn is_idle(&self) -> bool {
-        !matches!(*self.status(), Status::Attached)
+        !matches!(*self.status(), Status::Attached(..))
     }
 
     /// Wakes everything that waits for the replicated LSN.

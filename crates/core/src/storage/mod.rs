@@ -5,6 +5,7 @@ pub(crate) mod control_file;
 pub(crate) mod directory;
 pub(crate) mod durability;
 pub(crate) mod headerless;
+pub(crate) mod hold;
 pub(crate) mod listing;
 pub(crate) mod read_buffer;
 pub(crate) mod retired_files;

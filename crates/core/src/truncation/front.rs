@@ -151,9 +151,13 @@ impl Engine {
     /// Moves the front to the requested position, or to the oldest pin if that is lower.
     pub(crate) fn move_front(&self) -> Result<()> {
         let target = self.pins.begin_move();
-        let to = target.to;
+        let to = match target.to > self.front() {
+            true => self.front_for_replicas(target.to)?,
+            false => target.to,
+        };
+        let is_held = target.is_held || to < target.to;
         // A pin in a range that was voided meanwhile cannot be the front. The front then does not move.
-        if to > self.front() && target.is_held && check_front(self, to).is_err() {
+        if to > self.front() && is_held && check_front(self, to).is_err() {
             return Ok(());
         }
         move_front_to(self, to)

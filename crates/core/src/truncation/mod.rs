@@ -2,4 +2,5 @@
 
 pub(crate) mod back;
 pub(crate) mod front;
+mod hold;
 pub(crate) mod pin;

@@ -1,7 +1,10 @@
 //! Replicas: the second watermark, and logs restored from chunks.
 
 use crate::common::options;
-use logforce::replica::{Import, ImportOptions, LogChunk, ReplicaWait, Replication, import};
+use logforce::replica::{
+    AtHoldLimit, Hold, Import, ImportOptions, LogChunk, ReplicaOptions, ReplicaWait, Replication,
+    import, read_only,
+};
 use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Options, Policy};
 use std::path::Path;
 use std::time::Duration;
@@ -38,6 +41,17 @@ fn restore(to: &Path, chunks: &[LogChunk]) -> Log {
     logforce::open_existing(to, options()).expect("open the restored log")
 }
 
+/// Waits until the front has reached `at`, which it does in the background.
+fn wait_for_front(log: &Log, at: Lsn) {
+    for _ in 0..1000 {
+        if log.front_lsn() >= at {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the front stays at {}, below {at}", log.front_lsn());
+}
+
 /// Returns position and bytes of all records.
 fn records(log: &Log) -> Vec<(Lsn, Vec<u8>)> {
     let reader = log.read_from(log.front_lsn()).expect("read");
@@ -59,8 +73,8 @@ fn a_commit_waits_for_the_confirmation() {
     assert_eq!(refused.kind(), ErrorKind::NoReplica);
     assert_eq!(log.tail_lsn(), before, "nothing was accepted");
 
-    let mut replica = log.replicate(None).unwrap();
-    let again = log.replicate(None).unwrap_err();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
+    let again = log.replicate(ReplicaOptions::new()).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::ReplicaAttached);
     let handle = log.submit(b"one", Policy::Replicated).unwrap();
     let forced = log.commit(b"two").unwrap();
@@ -84,7 +98,7 @@ fn a_commit_waits_for_the_confirmation() {
 fn blocked_commits_return_when_confirmed_and_fail_with_the_replica() {
     let dir = tempfile::tempdir_in(".").unwrap();
     let log = logforce::create_new(dir.path().join("log"), options()).unwrap();
-    let mut replica = log.replicate(None).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
     let (confirmed, lost) = std::thread::scope(|scope| {
         let first = scope.spawn(|| log.commit_with(b"first", Policy::Replicated));
         while read_all(&mut replica, 1).iter().all(|c| c.frames == 0) {
@@ -115,7 +129,7 @@ fn blocked_commits_return_when_confirmed_and_fail_with_the_replica() {
 fn callbacks_and_tasks_are_called_when_confirmed() {
     let dir = tempfile::tempdir_in(".").unwrap();
     let log = logforce::create_new(dir.path().join("log"), options()).unwrap();
-    let mut replica = log.replicate(None).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
     let (sender, results) = std::sync::mpsc::channel();
     let send = move |result| sender.send(result).unwrap();
     let at = log
@@ -154,7 +168,7 @@ fn callbacks_and_tasks_are_called_when_confirmed() {
 fn a_deposed_log_accepts_nothing() {
     let dir = tempfile::tempdir_in(".").unwrap();
     let log = logforce::create_new(dir.path().join("log"), options()).unwrap();
-    let replica = log.replicate(None).unwrap();
+    let replica = log.replicate(ReplicaOptions::new()).unwrap();
     log.commit(b"mine").unwrap();
     let waiting = log.submit(b"too late", Policy::Replicated).unwrap();
     let error = replica.deposed("machine b");
@@ -174,7 +188,7 @@ fn a_deposed_log_accepts_nothing() {
 fn a_replicated_follower_is_bounded() {
     let dir = tempfile::tempdir_in(".").unwrap();
     let log = logforce::create_new(dir.path().join("log"), options()).unwrap();
-    let mut replica = log.replicate(None).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
     let mut follower = log.follow_lsn(log.front_lsn()).unwrap().replicated();
     log.commit(b"one").unwrap();
     assert!(follower.try_next().unwrap().is_none());
@@ -191,7 +205,7 @@ fn a_restored_log_is_the_log() {
     let dir = tempfile::tempdir_in(".").unwrap();
     let log = logforce::create_new(dir.path().join("log"), small()).unwrap();
     log.set_meta(b"a vote").unwrap();
-    let mut replica = log.replicate(None).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
     let mut chunks = Vec::new();
     for n in 0..400_u32 {
         let len = (n as usize * 37) % 3000;
@@ -221,7 +235,7 @@ fn a_restored_log_is_the_log() {
     // It goes on like any log, and the replica goes on with it.
     copy.commit(b"afterwards").unwrap();
     let mut next = copy
-        .replicate(Some(&chunks.last().unwrap().control))
+        .replicate(ReplicaOptions::new().after(&chunks.last().unwrap().control))
         .unwrap();
     let more = read_all(&mut next, 1 << 20);
     let third = restore(&dir.path().join("third"), &[&chunks[..], &more].concat());
@@ -229,7 +243,7 @@ fn a_restored_log_is_the_log() {
     // The source did not have that record.
     drop(replica);
     log.commit(b"another history").unwrap();
-    let other = log.replicate(Some(&more.last().unwrap().control));
+    let other = log.replicate(ReplicaOptions::new().after(&more.last().unwrap().control));
     assert_eq!(other.unwrap_err().kind(), ErrorKind::Diverged);
 }
 
@@ -250,7 +264,7 @@ fn a_repaired_log_is_restored_over_its_gap() {
     log.close().unwrap();
     let log = logforce::open_existing(&path, small()).unwrap();
     log.commit(b"in a third opening").unwrap();
-    let mut replica = log.replicate(None).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
     let chunks = read_all(&mut replica, 1);
     let copy = restore(&dir.path().join("copy"), &chunks);
     assert_eq!(records(&copy), records(&log));
@@ -263,7 +277,7 @@ fn a_repaired_log_is_restored_over_its_gap() {
 fn a_restore_ends_where_it_is_told_to() {
     let dir = tempfile::tempdir_in(".").unwrap();
     let log = logforce::create_new(dir.path().join("log"), small()).unwrap();
-    let mut replica = log.replicate(None).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
     let ends: Vec<Lsn> = (0..60_u8)
         .map(|n| log.commit(&[n; 2000][..]).unwrap().end)
         .collect();
@@ -299,7 +313,7 @@ fn the_front_stays_at_what_is_not_confirmed() {
     let log = logforce::create_new(dir.path().join("log"), small()).unwrap();
     log.commit(&[1; 40_000][..]).unwrap();
     let first = log.front_lsn();
-    let mut replica = log.replicate(None).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
     let ends: Vec<Lsn> = (0..100_u8)
         .map(|n| log.commit(&[n; 20_000][..]).unwrap().end)
         .collect();
@@ -307,27 +321,23 @@ fn the_front_stays_at_what_is_not_confirmed() {
     assert_eq!(log.front_lsn(), first, "nothing is confirmed");
     let chunks = read_all(&mut replica, 100_000);
     replica.confirm(chunks[chunks.len() - 2].to).unwrap();
-    // The front follows in the background.
-    for _ in 0..1000 {
-        if log.front_lsn() == ends[90] {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(log.front_lsn(), ends[90]);
+    wait_for_front(&log, ends[90]);
     // A new replica begins with the first segment that is left, and its copy with the front.
     let control = chunks.last().unwrap().control.clone();
     drop(replica);
-    let mut replica = log.replicate(None).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
     let again = read_all(&mut replica, 100_000);
     assert!(again[0].from > Lsn(0));
     let copy = restore(&dir.path().join("copy"), &again);
     assert_eq!(records(&copy), records(&log));
     assert_eq!(copy.front_lsn(), ends[90]);
     drop(replica);
-    log.replicate(Some(&control)).unwrap();
+    log.replicate(ReplicaOptions::new().after(&control))
+        .unwrap();
     log.truncate_front(log.tail_lsn()).unwrap();
-    let gone = log.replicate(Some(&chunks[0].control)).unwrap_err();
+    let gone = log
+        .replicate(ReplicaOptions::new().after(&chunks[0].control))
+        .unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Truncated);
 }
 
@@ -337,7 +347,7 @@ fn damaged_missing_and_foreign_chunks_are_refused() {
     let log = logforce::create_new(dir.path().join("log"), small()).unwrap();
     let other = logforce::create_new(dir.path().join("other"), small()).unwrap();
     let chunks = |log: &Log| {
-        let mut replica = log.replicate(None).unwrap();
+        let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
         (0..50_u8).for_each(|n| _ = log.commit(&[n; 1500][..]).unwrap());
         read_all(&mut replica, 30_000)
     };
@@ -384,4 +394,139 @@ fn no_force_guarantees_the_loss_of_the_machine() {
     let options = Options::new().require(Guarantee::MachineLoss);
     let error = logforce::create_new(dir.path().join("log"), options).unwrap_err();
     assert!(error.to_string().contains("Policy::Replicated"), "{error}");
+}
+
+#[test]
+fn an_import_goes_on_at_its_checkpoint() {
+    let dir = tempfile::tempdir_in(".").unwrap();
+    let log = logforce::create_new(dir.path().join("log"), small()).unwrap();
+    log.set_meta(b"a vote").unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
+    for n in 0..80_u8 {
+        log.commit(&[n; 2500][..]).unwrap();
+    }
+    let chunks = read_all(&mut replica, 15_000);
+    let to = dir.path().join("copy");
+    let options = || {
+        ImportOptions::new()
+            .require(Guarantee::ProcessCrash)
+            .resume(true)
+    };
+    let mut done = 0;
+    for ahead in [1, 5, 2, 9] {
+        let mut import = import(&to, options()).unwrap();
+        let reached = chunks[..done].last().map(|c| c.to);
+        assert_eq!(import.position(), reached);
+        for chunk in &chunks[done..done + ahead - 1] {
+            add(&mut import, chunk).unwrap();
+        }
+        import.checkpoint().unwrap();
+        done += ahead - 1;
+        // Lost again, because no checkpoint follows.
+        add(&mut import, &chunks[done]).unwrap();
+        assert!(logforce::open_existing(&to, small()).is_err());
+    }
+    let last = import(&to, options().opening(4711)).unwrap();
+    let end = last.position().unwrap();
+    last.finish().unwrap();
+    let mut copy = logforce::open_existing(&to, small()).unwrap();
+    assert_eq!(copy.meta().as_deref(), Some(&b"a vote"[..]));
+    let expected = records(&log);
+    let below: Vec<_> = expected.into_iter().filter(|r| r.0 < end).collect();
+    assert_eq!(records(&copy), below);
+    let openings = copy.replicate(ReplicaOptions::new()).unwrap().openings();
+    assert!(openings.contains(&4711), "{openings:?}");
+    copy.commit(b"goes on").unwrap();
+    copy.close().unwrap();
+    copy = logforce::open_existing(&to, small()).unwrap();
+    assert_eq!(copy.last().unwrap().unwrap().data, b"goes on");
+}
+
+#[test]
+fn a_replica_at_its_limit_is_dropped_or_refuses_appends() {
+    let dir = tempfile::tempdir_in(".").unwrap();
+    for at_limit in [AtHoldLimit::DropReplica, AtHoldLimit::RefuseAppends] {
+        let log = logforce::create_new(dir.path().join(format!("{at_limit:?}")), small()).unwrap();
+        let front = log.front_lsn();
+        let options = ReplicaOptions::new().limit(200_000, at_limit);
+        let mut replica = log.replicate(options).unwrap();
+        let mut refused = None;
+        let mut alarms_before_limit = 0;
+        for n in 0..60_u8 {
+            match log.commit(&[n; 10_000][..]) {
+                Ok(at) => log.truncate_front(at.start).unwrap(),
+                Err(e) => {
+                    refused = Some(e);
+                    break;
+                }
+            }
+            if log.durable_lsn().0 < 190_000 {
+                alarms_before_limit = log.stats().counters.replica_alarms;
+                assert_eq!(log.front_lsn(), front);
+            }
+        }
+        assert!(alarms_before_limit > 0, "{at_limit:?}");
+        match at_limit {
+            AtHoldLimit::DropReplica => {
+                assert!(refused.is_none());
+                assert!(log.front_lsn() > front);
+                let lost = replica.read(1 << 20).unwrap_err();
+                assert_eq!(lost.kind(), ErrorKind::ReplicaLost, "{lost}");
+            }
+            _ => {
+                let refused = refused.expect("a refusal");
+                assert_eq!(refused.kind(), ErrorKind::ReplicaBehind, "{refused}");
+                assert_eq!(log.front_lsn(), front);
+                read_all(&mut replica, 1 << 20);
+                replica.confirm(replica.position()).unwrap();
+                log.commit(b"goes on").unwrap();
+                wait_for_front(&log, front.plus(1));
+            }
+        }
+    }
+}
+
+#[test]
+fn another_process_copies_and_holds_the_log() {
+    let dir = tempfile::tempdir_in(".").unwrap();
+    let path = dir.path().join("log");
+    let log = logforce::create_new(&path, small()).unwrap();
+    let mut other = read_only(&path, None).unwrap();
+    let hold = |at| Hold::new(at, 1 << 20, AtHoldLimit::RefuseAppends);
+    other.hold(&hold(log.front_lsn())).unwrap();
+    let front = log.front_lsn();
+    let mut chunks = Vec::new();
+    for n in 0..100_u8 {
+        let at = log.commit(&[n; 3000][..]).unwrap();
+        log.truncate_front(at.start).unwrap();
+        assert_eq!(log.front_lsn(), front);
+        if n % 10 == 0 {
+            while let Some(chunk) = other.read(40_000).unwrap() {
+                chunks.push(chunk);
+            }
+        }
+    }
+    let end = chunks.last().unwrap().to;
+    assert!(end < log.durable_lsn());
+    // A restart of the copying process.
+    let control = chunks.last().unwrap().control.clone();
+    let mut other = read_only(&path, Some(&control)).unwrap();
+    log.close().unwrap();
+    while let Some(chunk) = other.read(40_000).unwrap() {
+        chunks.push(chunk);
+    }
+    let log = logforce::open_existing(&path, small()).unwrap();
+    let copy = restore(&dir.path().join("copy"), &chunks);
+    assert_eq!(records(&copy), records(&log));
+    assert_eq!(records(&copy).len(), 100);
+    other.hold(&hold(other.position().unwrap())).unwrap();
+    log.truncate_front(log.tail_lsn()).unwrap();
+    assert_eq!(log.front_lsn(), other.position().unwrap());
+    other.release().unwrap();
+    log.truncate_front(log.tail_lsn()).unwrap();
+    assert_eq!(log.front_lsn(), log.tail_lsn());
+    std::fs::write(path.join("hold"), "not a hold").unwrap();
+    log.commit(b"more").unwrap();
+    let refused = log.truncate_front(log.tail_lsn()).unwrap_err();
+    assert!(refused.to_string().contains("not a hold"), "{refused}");
 }

@@ -11,6 +11,7 @@ mod displaced;
 mod files;
 pub(crate) mod follower;
 mod proof;
+pub(crate) mod replica;
 
 use crate::error::{Error, Result};
 use crate::read::boundary::boundary;

@@ -59,9 +59,18 @@ impl LoadedMeta {
     /// Reads both slots, past the cache if possible: after a failed write the cache may hold a slot
     /// that the medium never got.
     pub(crate) fn load(dir: &Arc<dyn Directory>, control: &Control) -> Result<LoadedMeta> {
-        let path = dir.path().join(names::CONTROL);
+        Self::load_from(dir, names::CONTROL, control)
+    }
+
+    /// Reads both slots of the file `name`, as [`LoadedMeta::load`] does.
+    pub(crate) fn load_from(
+        dir: &Arc<dyn Directory>,
+        name: &str,
+        control: &Control,
+    ) -> Result<LoadedMeta> {
+        let path = dir.path().join(name);
         let file = dir
-            .open(names::CONTROL, OpenFile::READ)
+            .open(name, OpenFile::READ)
             .map_err(Error::io("open", &path))?;
         let mut cached = false;
         let mut slot = |offset| {

@@ -49,9 +49,14 @@ impl ControlFile {
     /// Reads both slots, past the cache if possible: after a failed write the cache may hold a slot
     /// that the medium never got.
     pub(crate) fn load(dir: &Arc<dyn Directory>) -> Result<Loaded> {
-        let path = dir.path().join(names::CONTROL);
+        Self::load_from(dir, names::CONTROL)
+    }
+
+    /// Reads both slots of the file `name`, as [`ControlFile::load`] does.
+    pub(crate) fn load_from(dir: &Arc<dyn Directory>, name: &str) -> Result<Loaded> {
+        let path = dir.path().join(name);
         let file = dir
-            .open(names::CONTROL, OpenFile::READ)
+            .open(name, OpenFile::READ)
             .map_err(Error::io("open", &path))?;
         let mut cached = false;
         // A slot that cannot be read from the medium is damaged, and the other one may be valid. Other errors
@@ -86,15 +91,14 @@ impl ControlFile {
             Err([ControlReject::Magic, ControlReject::Magic]) => Err(Error::NotALog {
                 path: dir.path().to_owned(),
                 why: format!(
-                    "'{}' is not a control file; if this was a log, inspect it with `logforce dump --salvage`, and save its records with `logforce salvage`",
-                    names::CONTROL
+                    "'{name}' is not a control file; if this was a log, inspect it with `logforce dump --salvage`, and save its records with `logforce salvage`"
                 ),
             }),
             Err(rejects) => Err(Error::Damaged(Box::new(Damage {
                 lsn: logforce_format::Lsn::ORIGIN,
                 case: logforce_format::RecoveryCase::Damaged,
                 path: dir.path().to_owned(),
-                file: Some(names::CONTROL.to_owned()),
+                file: Some(name.to_owned()),
                 offset: 0,
                 found: format!(
                     "both slots of the control file are unusable ({})",
@@ -220,6 +224,14 @@ impl ControlFile {
         *self.state() = (slot, control);
         Ok(())
     }
+}
+
+/// Writes one control slot of a file that [`write_whole`] has written, and forces it. The other slot stays, so
+/// that a crash leaves one of the two.
+pub(crate) fn write_one_slot(file: &dyn File, path: &Path, control: &Control) -> Result<()> {
+    let offset = CONTROL_SLOT_OFFSETS[control.sequence as usize % 2];
+    write_slot(file, offset, &control.encode()).map_err(Error::io("write", path))?;
+    barrier(file, Barrier::Data, Why::ControlSlot).map_err(Error::io("sync", path))
 }
 
 /// Writes a whole new control file, and forces it.

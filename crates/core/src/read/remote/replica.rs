@@ -1,0 +1,157 @@
+//! Reading of the log's bytes for a replica, in another process than the writer's.
+
+use crate::error::{Error, Result};
+use crate::names;
+use crate::read::inspect::{Inspector, check_end};
+use crate::read::raw::{LogChunk, RawReader};
+use crate::read::view::View;
+use crate::scan::end_of_log::{anchor_state, find_end};
+use crate::scan::walk::types::WalkInput;
+use crate::scan::walk::void_ranges::void_ranges;
+use crate::storage::directory::existing_directory;
+use crate::storage::hold::{self, Hold};
+use logforce_device::{Directory, System};
+use logforce_format::{Control, LogId, Lsn};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Reads the durable bytes of a log that another process writes, as chunks. It locks and forces nothing, and
+/// the writer does not wait for it. It sees bytes once a later stamp proves them durable: see
+/// [`ReadOnlyFollower`](crate::ReadOnlyFollower).
+///
+/// The writer does not know it. [`ReadOnlyReplica::hold`] leaves a file beside the log, so that the writer
+/// keeps what was not copied yet.
+pub struct ReadOnlyReplica {
+    dir: Arc<dyn Directory>,
+    system: Arc<dyn System>,
+    log_id: LogId,
+    /// Control slot of the end of the copy.
+    copied: Option<Control>,
+    /// Durable LSN as far as it was proven at the last reading.
+    proven: Lsn,
+}
+
+impl ReadOnlyReplica {
+    /// Opens the log in `path`. `after` is `None` for a new replica, else the control slot of its last chunk.
+    #[doc(hidden)]
+    pub fn open(system: Arc<dyn System>, path: &Path, after: Option<&[u8]>) -> Result<Self> {
+        let dir = existing_directory(&*system, path)?;
+        let copied = after.map(Control::decode).transpose();
+        let copied = copied.map_err(|reject| Error::Option {
+            option: "after",
+            why: format!("it is not the control slot of a chunk: {reject}"),
+        })?;
+        let log_id = Inspector::read_stable(&dir, |i| Ok(i.files().1.log_id))?;
+        Ok(ReadOnlyReplica {
+            proven: copied.as_ref().map_or(Lsn::ORIGIN, |c| c.anchor.lsn),
+            dir,
+            system,
+            log_id,
+            copied,
+        })
+    }
+
+    /// Returns the identity of the log.
+    pub fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    /// Returns the end of the chunks that were read; `None` before the first one.
+    pub fn position(&self) -> Option<Lsn> {
+        self.copied.as_ref().map(|c| c.anchor.lsn)
+    }
+
+    /// Returns the exclusive end of what was proven durable at the last reading.
+    pub fn proven_lsn(&self) -> Lsn {
+        self.proven
+    }
+
+    /// Returns the random numbers of the openings of the log, the latest first: up to 129.
+    pub fn openings(&self) -> Result<Vec<u64>> {
+        Inspector::read_stable(&self.dir, |inspector| {
+            let (_, control, _) = inspector.files();
+            let latest = std::iter::once(&control.epoch);
+            Ok(latest.chain(&control.history).map(|e| e.nonce).collect())
+        })
+    }
+
+    /// Reads the next chunk of what is proven durable, of about `max` bytes, as
+    /// [`Replication::read`](crate::Replication::read) does. Reads the files of the directory that is at the
+    /// log's path now.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] if the writer has dropped what was not read; [`Error::Diverged`] and
+    /// [`Error::OtherLog`] if the log does not contain what was read before; [`Error::Damaged`];
+    /// [`Error::NoLog`].
+    pub fn read(&mut self, max: u64) -> Result<Option<LogChunk>> {
+        self.dir = existing_directory(&*self.system, self.dir.path())?;
+        let copied = self.copied.as_ref();
+        let (chunk, proven) = Inspector::read_stable(&self.dir, |inspector| {
+            read_proven(&self.dir, &*self.system, inspector, copied, max)
+        })?;
+        self.proven = proven;
+        if let Some(chunk) = &chunk {
+            let control = Control::decode(&chunk.control);
+            self.copied = control.ok().or(self.copied.take());
+        }
+        Ok(chunk)
+    }
+
+    /// Makes the writer keep the log from `at` on, as `hold` says, also after this process has ended. The
+    /// writer reads the hold before it drops anything.
+    pub fn hold(&self, hold: &Hold) -> Result<()> {
+        hold::store(&*self.dir, self.log_id, hold)
+    }
+
+    /// Removes the hold.
+    pub fn release(&self) -> Result<()> {
+        match self.dir.remove(names::HOLD) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(Error::io("remove", self.dir.path().join(names::HOLD))),
+        }
+    }
+}
+
+fn read_proven(
+    dir: &Arc<dyn Directory>,
+    system: &dyn System,
+    inspector: Inspector,
+    copied: Option<&Control>,
+    max: u64,
+) -> Result<(Option<LogChunk>, Lsn)> {
+    let meta = inspector.meta()?;
+    let (control, whole, segments, in_use) = inspector.into_parts();
+    let path = dir.path();
+    // The end of the copy is as good a start as the anchor, and mostly a later one. Without it, each reading
+    // would scan the log from the anchor on.
+    let start = match copied {
+        Some(copied)
+            if copied.log_id == control.log_id && copied.anchor.lsn > control.anchor.lsn =>
+        {
+            anchor_state(copied)
+        }
+        _ => anchor_state(&control),
+    };
+    let end = find_end(&segments, &control, start, whole, path)?;
+    check_end(end.lost.as_ref(), in_use)?;
+    let voids = void_ranges(
+        WalkInput::new(dir, &segments, &control, whole),
+        &end,
+        end.reread_from.last_void,
+    )?;
+    let proven = end.proven;
+    let range = control.front..proven;
+    let view = View::new(
+        dir.clone(),
+        system.runtime(),
+        control.log_id,
+        segments,
+        voids,
+        range,
+    );
+    let mut reader = match copied {
+        None => RawReader::from_first_segment(view, &control),
+        Some(copied) => RawReader::after(view, &control, copied)?,
+    };
+    Ok((reader.read(&control, meta, proven, max)?, proven))
+}
