@@ -2,6 +2,7 @@
 //!
 //! - `key`: names of the objects, and their order;
 //! - `object`: objects as plain data;
+//! - `format`: bytes of the objects; compression, and encryption on the client;
 //! - `protocol`: decides who may write and what counts; no I/O and no clock.
 
 #![forbid(unsafe_code)]
@@ -11,6 +12,7 @@
 )]
 
 mod fault;
+pub mod format;
 pub mod key;
 pub mod object;
 pub mod protocol;

@@ -1,0 +1,260 @@
+//! Envelope: from a header and a payload to the bytes of an object, and back.
+
+use super::crypt::{Cipher, SecretKey, TAG_LEN, random};
+use super::facts;
+use super::header::{self, HEADER_LEN, Head, Kind, Stored};
+use super::identity::Identity;
+use super::log_part::{LogPart, MAX_BODY_LEN, StoredLog};
+use super::reject::Reject;
+use crate::key::Key;
+use crate::object::Object;
+use bytes::{Bytes, BytesMut};
+use logforce::LogId;
+use std::fmt;
+use zstd_safe::zstd_sys::ZSTD_EndDirective::ZSTD_e_end;
+use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, compress_bound};
+
+/// Compression level: the fastest of zstd's regular ones, because an upload must keep up with the log.
+const LEVEL: i32 = 1;
+/// Largest payload of an object without a part of the log, in bytes.
+const MAX_NOTE_LEN: u64 = 1024;
+/// Length of the beginning of an object that [`Codec::peek`] needs.
+pub const PEEK_LEN: u64 = HEADER_LEN as u64 + MAX_NOTE_LEN + TAG_LEN as u64;
+
+/// Reader and maker of the objects of one archive.
+#[derive(Debug, Clone)]
+pub struct Codec {
+    log_id: LogId,
+    cipher: Option<Cipher>,
+}
+
+impl Codec {
+    /// Returns the codec of an archive. Fails if the key is missing, wrong or not needed.
+    pub fn new(identity: &Identity, key: Option<&SecretKey>) -> Result<Codec, Reject> {
+        Ok(Codec {
+            log_id: identity.log_id,
+            cipher: identity.cipher(key)?,
+        })
+    }
+
+    /// Returns the log of the archive.
+    pub fn log_id(&self) -> LogId {
+        self.log_id
+    }
+
+    /// Returns the largest object that a reader of this version accepts, in bytes.
+    pub const fn max_object_len() -> u64 {
+        HEADER_LEN as u64 + MAX_BODY_LEN + TAG_LEN as u64
+    }
+
+    /// Returns an encoder of parts of the log. It keeps its memory for the next one.
+    pub fn encoder(&self) -> Encoder {
+        Encoder {
+            codec: self.clone(),
+            zstd: None,
+        }
+    }
+
+    /// Returns the bytes of an object without a part of the log. The identity has a codec for itself.
+    pub fn encode(&self, object: &Object) -> Result<Bytes, Reject> {
+        let (head, note) = facts::split(self.log_id, object);
+        let len = note.len() as u64;
+        if len > MAX_NOTE_LEN {
+            return Err(Reject::TooLarge {
+                what: "the name in it",
+                len,
+                max: MAX_NOTE_LEN,
+            });
+        }
+        if head.kind.has_log() || head.kind == Kind::Identity {
+            return Err(Reject::Contradiction);
+        }
+        let mut bytes = Vec::with_capacity(HEADER_LEN + note.len() + TAG_LEN);
+        bytes.resize(HEADER_LEN, 0);
+        bytes.extend_from_slice(note);
+        self.finish(&head, len, false, bytes)
+    }
+
+    /// Reads an object, or the first [`PEEK_LEN`] bytes of it.
+    ///
+    /// Of a chunk or a segment, only the header is read and confirmed. It has a checksum, but its
+    /// authentication needs the whole object.
+    pub fn peek(&self, key: &Key, bytes: Bytes) -> Result<Object, Reject> {
+        let (head, _) = self.header(&bytes)?;
+        if head.kind.has_log() {
+            return facts::join(key, &head, &[]);
+        }
+        let (head, note) = self.open(bytes)?;
+        facts::join(key, &head, &note)
+    }
+
+    /// Reads a chunk or a segment. Fails for other kinds.
+    pub fn decode(&self, key: &Key, bytes: Bytes) -> Result<(Object, StoredLog), Reject> {
+        let (head, _) = self.header(&bytes)?;
+        if !head.kind.has_log() {
+            return Err(Reject::NoLog);
+        }
+        let object = facts::join(key, &head, &[])?;
+        let (_, body) = self.open(bytes)?;
+        Ok((object, StoredLog::parse(head.from, head.to, body)?))
+    }
+
+    fn header(&self, bytes: &[u8]) -> Result<(Head, Stored), Reject> {
+        let (head, stored) = header::decode(bytes)?;
+        if head.log_id != self.log_id {
+            return Err(Reject::OtherLog {
+                found: head.log_id,
+                expected: self.log_id,
+            });
+        }
+        Ok((head, stored))
+    }
+
+    /// Confirms that an object is whole, and returns its header and its payload, decrypted and decompressed.
+    ///
+    /// Memory beyond `bytes` is taken only for a payload of a length that this kind may have.
+    fn open(&self, bytes: Bytes) -> Result<(Head, Bytes), Reject> {
+        let (head, stored) = self.header(&bytes)?;
+        let len = bytes.len() as u64;
+        let expected = stored.stored_len.saturating_add(HEADER_LEN as u64);
+        if len != expected {
+            return Err(Reject::Length { len, expected });
+        }
+        let max = if head.kind.has_log() {
+            MAX_BODY_LEN
+        } else {
+            MAX_NOTE_LEN
+        };
+        if stored.body_len > max {
+            return Err(Reject::TooLarge {
+                what: "the payload",
+                len: stored.body_len,
+                max,
+            });
+        }
+        let payload = bytes.slice(HEADER_LEN..);
+        drop(bytes);
+        if crc32c::crc32c(&payload) != stored.checksum {
+            return Err(Reject::PayloadChecksum);
+        }
+        let payload = match (&self.cipher, &stored.seed) {
+            (None, None) => payload,
+            (None, Some(_)) => return Err(Reject::NoKey),
+            // Otherwise a program without the key could put plain objects among encrypted ones.
+            (Some(_), None) => return Err(Reject::NotEncrypted),
+            (Some(cipher), Some(seed)) => {
+                let mut payload = BytesMut::from(payload);
+                let len = cipher.open(seed, &header::bare(&head, &stored), &mut payload)?;
+                payload.truncate(len);
+                payload.freeze()
+            }
+        };
+        let body = if stored.is_compressed {
+            decompress(&payload, stored.body_len as usize)?
+        } else {
+            payload
+        };
+        if body.len() as u64 != stored.body_len {
+            return Err(Reject::Compression);
+        }
+        Ok((head, body))
+    }
+
+    /// Encrypts the payload behind the space for the header, and writes the header.
+    fn finish(
+        &self,
+        head: &Head,
+        body_len: u64,
+        is_compressed: bool,
+        mut object: Vec<u8>,
+    ) -> Result<Bytes, Reject> {
+        let payload_len = (object.len() - HEADER_LEN) as u64;
+        let mut stored = Stored {
+            body_len,
+            stored_len: payload_len,
+            checksum: 0,
+            is_compressed,
+            seed: None,
+        };
+        if let Some(cipher) = &self.cipher {
+            let seed = random().map_err(|_| Reject::NoRandom)?;
+            stored.seed = Some(seed);
+            stored.stored_len += TAG_LEN as u64;
+            let header = header::bare(head, &stored);
+            let tag = cipher.seal(&seed, &header, &mut object[HEADER_LEN..])?;
+            object.extend_from_slice(&tag);
+        }
+        let checksum = crc32c::crc32c(&object[HEADER_LEN..]);
+        let header = header::finish(header::bare(head, &stored), checksum);
+        object[..HEADER_LEN].copy_from_slice(&header);
+        Ok(object.into())
+    }
+}
+
+/// Encoder of parts of the log, for one thread.
+pub struct Encoder {
+    codec: Codec,
+    zstd: Option<CCtx<'static>>,
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Encoder").field(&self.codec).finish()
+    }
+}
+
+impl Encoder {
+    /// Returns the bytes of a chunk or a segment.
+    ///
+    /// The log is read once, by the compressor, which writes to the object's own memory. Each slice becomes
+    /// one frame of zstd. If that saves nothing, the payload is stored as it is.
+    pub fn encode(&mut self, object: &Object, part: &LogPart<'_>) -> Result<Bytes, Reject> {
+        part.check()?;
+        let (head, _) = facts::split(self.codec.log_id, object);
+        if !head.kind.has_log() || head.to.since(head.from) != part.log_len() {
+            return Err(Reject::Contradiction);
+        }
+        let prefix = part.prefix();
+        let body_len = prefix.len() as u64 + part.log_len();
+        let slices = || std::iter::once(&prefix[..]).chain(part.log.iter().copied());
+        let bound: usize = slices().map(|slice| compress_bound(slice.len())).sum();
+        let mut bytes = Vec::with_capacity(HEADER_LEN + bound + TAG_LEN);
+        bytes.resize(HEADER_LEN, 0);
+        for slice in slices() {
+            self.compress(slice, &mut bytes)?;
+        }
+        let is_compressed = ((bytes.len() - HEADER_LEN) as u64) < body_len;
+        if !is_compressed {
+            bytes.truncate(HEADER_LEN);
+            slices().for_each(|slice| bytes.extend_from_slice(slice));
+        }
+        self.codec.finish(&head, body_len, is_compressed, bytes)
+    }
+
+    /// Appends a frame. The space for it was reserved, so that zstd makes it in one pass.
+    fn compress(&mut self, slice: &[u8], object: &mut Vec<u8>) -> Result<(), Reject> {
+        let zstd = match &mut self.zstd {
+            Some(zstd) => zstd,
+            none => {
+                let mut zstd = CCtx::try_create().ok_or(Reject::NoMemory)?;
+                let set = zstd.set_parameter(CParameter::CompressionLevel(LEVEL));
+                set.map_err(|_| Reject::NoMemory)?;
+                none.insert(zstd)
+            }
+        };
+        let at = object.len();
+        let mut out = OutBuffer::around_pos(object, at);
+        let left = zstd.compress_stream2(&mut out, &mut InBuffer::around(slice), ZSTD_e_end);
+        if left != Ok(0) {
+            self.zstd = None;
+            return Err(Reject::NoMemory);
+        }
+        Ok(())
+    }
+}
+
+fn decompress(payload: &[u8], len: usize) -> Result<Bytes, Reject> {
+    let mut body = Vec::with_capacity(len);
+    zstd_safe::decompress(&mut body, payload).map_err(|_| Reject::Compression)?;
+    Ok(body.into())
+}

@@ -1,0 +1,169 @@
+//! Objects of the protocol, and their headers and notes.
+
+use super::header::{Head, Kind};
+use super::reject::Reject;
+use crate::key::{Epoch, Key};
+use crate::object::{Chunk, Floor, Hint, Identity, Mark, Nonce, Object, Pruned, Seal, Segment};
+use logforce::{LogId, Lsn};
+
+/// Returns the header and the note of an object.
+pub(super) fn split(log_id: LogId, object: &Object) -> (Head, &[u8]) {
+    let none = Head {
+        kind: Kind::Identity,
+        log_id,
+        epoch: Epoch(0),
+        place: 0,
+        nonce: Nonce(0),
+        from: Lsn(0),
+        to: Lsn(0),
+        front: Lsn(0),
+        time: 0,
+        settled: 0,
+    };
+    match object {
+        Object::Identity(Identity { log, start }) => {
+            let head = Head {
+                log_id: *log,
+                from: *start,
+                to: *start,
+                ..none
+            };
+            (head, &[])
+        }
+        Object::Chunk(chunk) => {
+            let head = Head {
+                kind: Kind::Chunk,
+                log_id,
+                epoch: chunk.epoch,
+                place: chunk.place,
+                nonce: chunk.nonce,
+                from: chunk.from,
+                to: chunk.to,
+                front: chunk.front,
+                time: chunk.time,
+                settled: chunk.settled,
+            };
+            (head, &[])
+        }
+        Object::Seal(seal) => {
+            let head = Head {
+                kind: Kind::Seal,
+                epoch: seal.epoch,
+                place: seal.place,
+                nonce: seal.nonce,
+                time: seal.time,
+                settled: seal.settled,
+                ..none
+            };
+            (head, seal.owner.as_bytes())
+        }
+        Object::Floor(Floor { epoch, place, lsn }) => {
+            let head = Head {
+                kind: Kind::Floor,
+                epoch: *epoch,
+                place: *place,
+                from: *lsn,
+                to: *lsn,
+                ..none
+            };
+            (head, &[])
+        }
+        Object::Segment(Segment { from, to }) => {
+            let head = Head {
+                kind: Kind::Segment,
+                from: *from,
+                to: *to,
+                ..none
+            };
+            (head, &[])
+        }
+        Object::Mark(Mark { name, lsn, time }) => {
+            let head = Head {
+                kind: Kind::Mark,
+                from: *lsn,
+                to: *lsn,
+                time: *time,
+                ..none
+            };
+            (head, name.as_bytes())
+        }
+        Object::Pruned(Pruned { lsn }) => {
+            let head = Head {
+                kind: Kind::Pruned,
+                from: *lsn,
+                to: *lsn,
+                ..none
+            };
+            (head, &[])
+        }
+        Object::Hint(hint) => {
+            let head = Head {
+                kind: Kind::Hint,
+                epoch: hint.epoch,
+                nonce: hint.nonce,
+                from: hint.first,
+                to: hint.first,
+                ..none
+            };
+            (head, hint.owner.as_bytes())
+        }
+    }
+}
+
+/// Returns the object `key` of a header and a note. A chunk or a segment has no note.
+pub(super) fn join(key: &Key, head: &Head, note: &[u8]) -> Result<Object, Reject> {
+    let text = || String::from_utf8(note.to_vec()).map_err(|_| Reject::Payload);
+    let object = match head.kind {
+        Kind::Identity => Object::Identity(Identity {
+            log: head.log_id,
+            start: head.from,
+        }),
+        Kind::Chunk => Object::Chunk(Chunk {
+            epoch: head.epoch,
+            place: head.place,
+            nonce: head.nonce,
+            from: head.from,
+            to: head.to,
+            front: head.front,
+            settled: head.settled,
+            time: head.time,
+        }),
+        Kind::Seal => Object::Seal(Seal {
+            epoch: head.epoch,
+            place: head.place,
+            nonce: head.nonce,
+            owner: text()?,
+            settled: head.settled,
+            time: head.time,
+        }),
+        Kind::Floor => Object::Floor(Floor {
+            epoch: head.epoch,
+            place: head.place,
+            lsn: head.from,
+        }),
+        Kind::Segment => Object::Segment(Segment {
+            from: head.from,
+            to: head.to,
+        }),
+        Kind::Mark => Object::Mark(Mark {
+            name: text()?,
+            lsn: head.from,
+            time: head.time,
+        }),
+        Kind::Pruned => Object::Pruned(Pruned { lsn: head.from }),
+        Kind::Hint => Object::Hint(Hint {
+            epoch: head.epoch,
+            nonce: head.nonce,
+            owner: text()?,
+            first: head.from,
+        }),
+    };
+    // Another object at this name, or a header with more than its kind has.
+    if object.key() != *key {
+        return Err(Reject::Misplaced);
+    }
+    if split(head.log_id, &object) != (*head, note) {
+        return Err(Reject::Reserved);
+    }
+    Ok(object)
+}
