@@ -3,6 +3,7 @@
 //! - `key`: names of the objects, and their order;
 //! - `object`: objects as plain data;
 //! - `format`: bytes of the objects; compression, and encryption on the client;
+//! - `store`: object storage or a directory; each try has one answer;
 //! - `protocol`: decides who may write and what counts; no I/O and no clock.
 
 #![forbid(unsafe_code)]
@@ -16,3 +17,4 @@ pub mod format;
 pub mod key;
 pub mod object;
 pub mod protocol;
+pub mod store;
