@@ -2,6 +2,7 @@
 
 use super::{Home, OnDrop, Once, assert_complete, poll, public_functions, wait, within_limit};
 use crate::common::*;
+use logforce::replica::ReplicaOptions;
 use logforce::{
     BackupOptions, Batch, EnvironmentOptions, ErrorKind, Log, Lsn, Method, Options, Policy, Tuning,
 };
@@ -58,6 +59,14 @@ const CALLS: &[Call] = &[
         let _ = pin.map(|pin| pin.advance(log.durable_lsn()));
     }),
     ("pin, of the front", |log, _| drop(log.pin(None))),
+    ("replicate", |log, _| {
+        if let Ok(mut replica) = log.replicate(ReplicaOptions::new()) {
+            let _ = replica.wait(Some(Duration::from_millis(1)));
+            let _ = replica.read(1 << 20);
+            let _ = replica.confirm(replica.position());
+        }
+    }),
+    ("replicated_lsn", |log, _| _ = log.replicated_lsn()),
     ("follow", |log, _| {
         if let Ok(follower) = log.follow_lsn(log.durable_lsn()) {
             drop(log.follow(&follower.position()));
