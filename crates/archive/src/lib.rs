@@ -12,9 +12,17 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod bucket;
+mod error;
 mod fault;
 pub mod format;
 pub mod key;
+mod level;
 pub mod object;
+mod piece;
 pub mod protocol;
+mod reader;
+mod source;
+mod status;
 pub mod store;
+mod upload;

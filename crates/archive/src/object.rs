@@ -9,6 +9,19 @@ use logforce::{LogId, Lsn};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nonce(pub u128);
 
+impl Nonce {
+    /// Returns a nonce of the log's opening with the random number `opening`. `random` makes it differ from
+    /// those of other claims by that opening.
+    pub fn new(opening: u64, random: u64) -> Nonce {
+        Nonce(u128::from(opening) << 64 | u128::from(random))
+    }
+
+    /// Returns the random number of the log's opening.
+    pub fn opening(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+}
+
 /// Object of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -39,7 +39,7 @@ mod truncation;
 mod types;
 
 pub use advisor::{Advisor, Observation, Question};
-pub use backup::{BackupOptions, BackupReport, Import, ImportOptions, backup};
+pub use backup::{BackupOptions, BackupReport, ChunkChain, Import, ImportOptions, backup};
 pub use batch::{Append, Batch};
 pub use environment::{Environment, EnvironmentOptions, EnvironmentStats};
 #[doc(hidden)]
@@ -67,7 +67,7 @@ pub use read::follow::Follower;
 pub use read::history::Position;
 pub use read::inspect::Inspector;
 pub use read::inspect::info::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, Visit};
-pub use read::raw::LogChunk;
+pub use read::raw::{LogChunk, LogState};
 pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;

@@ -44,8 +44,8 @@ use crate::Result;
 use std::path::Path;
 
 pub use logforce_core::{
-    AtHoldLimit, Hold, Import, ImportOptions, LogChunk, ReadOnlyReplica, ReplicaOptions,
-    ReplicaWait, Replication,
+    AtHoldLimit, ChunkChain, Hold, Import, ImportOptions, LogChunk, LogState, ReadOnlyReplica,
+    ReplicaOptions, ReplicaWait, Replication,
 };
 
 /// Begins to make a log of chunks, in the directory `to`. It must be missing or empty, or contain an import

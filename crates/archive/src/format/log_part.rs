@@ -21,7 +21,7 @@ pub(super) const MAX_BODY_LEN: u64 = MAX_PREFIX_LEN as u64 + MAX_LOG_LEN;
 /// Part of the log to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct LogPart<'a> {
-    /// Control slot as of the first byte.
+    /// Control slot of a copy of the log that ends with this part.
     pub control: &'a [u8; CONTROL_LEN],
     /// Metadata of the log, if it has any.
     pub meta: Option<&'a [u8]>,
@@ -34,7 +34,7 @@ pub struct LogPart<'a> {
 /// Part of the log as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLog {
-    /// Control slot as of the first byte.
+    /// Control slot of a copy of the log that ends with this part.
     pub control: Bytes,
     /// Metadata of the log, if it had any.
     pub meta: Option<Bytes>,

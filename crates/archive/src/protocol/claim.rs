@@ -38,11 +38,10 @@ pub struct Local {
     pub front: Lsn,
     /// Durable end of the log.
     pub end: Lsn,
-    /// Nonces stored with this log: of the last claim that succeeded, and of each one begun since.
-    ///
-    /// A claim that a crash interrupted may have succeeded, so its nonce is needed too. The nonces of other
-    /// copies of the log are not here, which is how a copy that was deposed is known.
-    pub nonces: Vec<Nonce>,
+    /// Random numbers of the openings of this log, which lie in its control file. Each claim's nonce has that
+    /// of its opening. Those of other copies of the log are not here, which is how a copy that was deposed is
+    /// known.
+    pub openings: Vec<u64>,
 }
 
 /// Claim that succeeded.
@@ -233,7 +232,7 @@ impl Claim {
         };
         if let Some((nonce, name)) = &self.owner
             && *nonce != self.who.nonce
-            && !local.nonces.contains(nonce)
+            && !local.openings.contains(&nonce.opening())
             && !fault!(DeposedGoesOn)
         {
             let (epoch, owner) = (self.epoch, name.clone());

@@ -29,6 +29,8 @@ pub enum Part {
 pub struct Reading {
     window: usize,
     target: Option<Lsn>,
+    /// Position at which the reading begins, if that lies above the archive's start.
+    from: Lsn,
     identity: Option<Identity>,
     hint: Option<Hint>,
     /// Plans begin at epoch 0: segments do not reach up to the epoch of the hint.
@@ -76,6 +78,7 @@ impl Reading {
         Reading {
             window: window.max(1),
             target,
+            from: Lsn(0),
             identity: None,
             hint: None,
             from_origin: false,
@@ -86,6 +89,12 @@ impl Reading {
             parts: Vec::new(),
             todo: vec![Request::Get(Key::Identity)],
         }
+    }
+
+    /// Begins at `from` instead of at the archive's start, with the part that holds it.
+    pub fn starting_at(mut self, from: Lsn) -> Reading {
+        self.from = from;
+        self
     }
 
     /// Returns the requests to be sent now.
@@ -188,6 +197,7 @@ impl Reading {
     fn start_at(&mut self, pruned: Option<Lsn>) -> bool {
         let lowest = self.identity.map_or(Lsn(0), |identity| identity.start);
         let start = pruned.map_or(lowest, |pruned| pruned.max(lowest));
+        let start = start.max(self.from);
         let moves = self.at.is_none_or(|at| at < start);
         if moves {
             self.at = Some(start);

@@ -74,6 +74,11 @@ impl Writer {
         (self.flying.len() < self.window && self.error.is_none()).then_some(self.offered)
     }
 
+    /// Returns the place of the chunk that is offered next.
+    pub fn next_place(&self) -> u64 {
+        self.next
+    }
+
     /// Puts the log from [`wants`](Writer::wants) up to `to`. Does nothing if there is nothing to put.
     ///
     /// The log has to be durable locally up to `to`: otherwise the archive would have what a restart lacks.

@@ -3,12 +3,11 @@
 //! Each batch is checked before it is written: its checksums, and the link to its predecessor. So a chunk
 //! that is damaged, missing or of another log cannot become part of the restored log.
 
+use crate::backup::chain::ChunkChain;
 use crate::backup::target::{ALIGNMENT, BackupReport, CHUNK, Target, Wanted};
 use crate::error::{Error, Result};
 use crate::names;
 use crate::options::Modes;
-use crate::scan::batch::ScanState;
-use crate::scan::end_of_log::anchor_state;
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::control_file::{self, ControlFile};
 use crate::storage::directory::check_path;
@@ -17,11 +16,7 @@ use crate::storage::segment_header::{HeaderRead, read_header};
 use crate::storage::transfer::write;
 use crate::storage::zero_fill::zeroes_help;
 use logforce_device::{AlignedBuf, Barrier, File, Guarantee, OpenFile, System};
-use logforce_format::frame::Sequence;
-use logforce_format::{
-    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, EPOCH_HISTORY, Epoch, Expected,
-    LogId, Lsn, SEGMENT_HEADER_LEN, SegmentHeader,
-};
+use logforce_format::{Anchor, Control, EPOCH_HISTORY, Epoch, Lsn, SegmentHeader};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -76,7 +71,7 @@ impl ImportOptions {
     }
 
     /// Notes an opening with this random number as the newest one of the restored log. A machine that takes a
-    /// log over identifies itself by it later: see [`Replication::openings`](crate::Replication::openings).
+    /// log over identifies itself by it later: see [`LogState::openings`](crate::LogState::openings).
     pub fn opening(mut self, nonce: u64) -> Self {
         self.opening = Some(nonce);
         self
@@ -90,8 +85,8 @@ pub struct Import<'a> {
     options: ImportOptions,
     /// Fills the rest of a segment with zeroes.
     fills: bool,
-    /// State at the end of what was imported; `None` before the first chunk.
-    state: Option<ScanState>,
+    /// What was imported, as far as the next chunk must continue it.
+    chain: ChunkChain,
     /// Last position at or below it at which a log can end.
     end: Option<Anchor>,
     segment: Option<OpenSegment>,
@@ -141,7 +136,7 @@ impl<'a> Import<'a> {
             target,
             options,
             fills,
-            state: None,
+            chain: ChunkChain::new(),
             end: None,
             segment: None,
             segments: Vec::new(),
@@ -195,7 +190,8 @@ impl<'a> Import<'a> {
         let meta = LoadedMeta::load_from(&self.target.dir, names::BACKUP, &control)?;
         self.meta = meta.bytes().map(<[u8]>::to_vec);
         self.saved_meta = self.meta.clone();
-        self.state = Some(anchor_state(&control));
+        let header = self.segments.last().copied();
+        self.chain = ChunkChain::after(&control, header);
         self.end = Some(control.anchor);
         self.saved = Some(control.sequence);
         self.whole = Some(control.clone());
@@ -244,7 +240,14 @@ impl<'a> Import<'a> {
 
     /// Returns the exclusive end of what was imported; `None` before the first chunk.
     pub fn position(&self) -> Option<Lsn> {
-        self.state.map(|s| s.at)
+        self.chain.position()
+    }
+
+    /// Sets the end of the restored log, as [`ImportOptions::until`] does. Chunks that were imported before
+    /// stay.
+    pub fn set_until(&mut self, lsn: Lsn) {
+        self.options.until = Some(lsn);
+        self.is_complete = self.end.is_some_and(|end| end.lsn >= lsn);
     }
 
     /// Returns true once [`ImportOptions::until`] is reached. Further chunks are ignored.
@@ -276,60 +279,17 @@ impl<'a> Import<'a> {
         if self.is_complete {
             return Ok(());
         }
-        let control = match Control::decode(control) {
-            Ok(control) => control,
-            Err(reject) => return self.refused(from, format!("its control slot: {reject}")),
-        };
-        let before = match (self.state, &self.last) {
-            (Some(state), Some(last)) if last.log_id != control.log_id => {
-                let why = format!("it belongs to log {}, not {}", control.log_id, last.log_id);
-                return self.refused(state.at, why);
-            }
-            (Some(state), _) if state.at != from => {
-                return self.refused(from, format!("the one before ends at LSN {}", state.at));
-            }
-            (Some(state), _) => state,
-            (None, _) if from == Lsn::ORIGIN => ScanState::at_origin(from),
-            (None, _) => ScanState {
-                prev_crc: (control.first_segment == from).then_some(control.first_prev_crc),
-                ..ScanState::unlinked(from)
-            },
-        };
         let until = self.options.until.unwrap_or(Lsn(u64::MAX));
-        let mut state = before;
-        let mut reached = None;
-        let mut headers = Vec::new();
-        let mut current = self.segment.as_ref().map(|s| s.header);
-        while state.at < from.plus(bytes.len() as u64) {
-            let next = Step {
-                from,
-                bytes,
-                log_id: control.log_id,
-                current,
-            }
-            .next(state);
-            let (next, entered) = match next {
-                Ok(next) => next,
-                Err((lsn, why)) => return self.refused(lsn, why),
-            };
-            current = entered.last().copied().or(current);
-            headers.extend(entered);
-            state = next;
-            if let Some(anchor) = anchor_of(&state, control.front.min(until)) {
-                reached = Some((anchor, state));
-                if anchor.lsn >= until {
-                    break;
-                }
-            }
-        }
-        // Cut at the last position where the log can end: the chunks end there too.
-        let Some((anchor, state)) = reached else {
-            return self.refused(from, "it contains no position at which a log can end");
+        let checked = self.chain.check(from, bytes, control, until);
+        let checked = match checked {
+            Ok(checked) => checked,
+            Err((lsn, why)) => return self.refused(lsn, why),
         };
+        let anchor = checked.anchor;
         let len = anchor.lsn.since(from) as usize;
-        headers.retain(|h: &SegmentHeader| h.start < anchor.lsn);
-        self.write(from, &bytes[..len.min(bytes.len())], headers)?;
-        self.state = Some(state);
+        self.write(from, &bytes[..len.min(bytes.len())], &checked.headers)?;
+        self.chain.advance(&checked);
+        let control = checked.control;
         self.end = Some(anchor);
         self.is_complete = anchor.lsn >= until;
         if len == bytes.len() {
@@ -341,8 +301,8 @@ impl<'a> Import<'a> {
     }
 
     /// Writes verified bytes to the segments that contain them. `entered` are the segments that begin within.
-    fn write(&mut self, from: Lsn, bytes: &[u8], entered: Vec<SegmentHeader>) -> Result<()> {
-        let mut entered = entered.into_iter().peekable();
+    fn write(&mut self, from: Lsn, bytes: &[u8], entered: &[SegmentHeader]) -> Result<()> {
+        let mut entered = entered.iter().copied().peekable();
         let mut at = from;
         let end = from.plus(bytes.len() as u64);
         while at < end {
@@ -463,137 +423,5 @@ impl std::fmt::Debug for Import<'_> {
             .field("path", &self.target.dir.path())
             .field("position", &self.position())
             .finish_non_exhaustive()
-    }
-}
-
-/// Returns the anchor at a boundary at or above `least`, if no append is open there.
-fn anchor_of(state: &ScanState, least: Lsn) -> Option<Anchor> {
-    if state.at < least || state.sequence.open_from().is_some() {
-        return None;
-    }
-    Some(Anchor {
-        lsn: state.at,
-        prev_crc: state.prev_crc?,
-        epoch: state.epoch?,
-        last_void: state.last_void?,
-    })
-}
-
-/// The step from one batch to the next one, in the bytes of a chunk.
-struct Step<'b> {
-    from: Lsn,
-    bytes: &'b [u8],
-    log_id: LogId,
-    /// Segment of the batch before.
-    current: Option<SegmentHeader>,
-}
-
-/// Reason why a chunk is refused, with the position.
-type Refusal = (Lsn, String);
-
-impl Step<'_> {
-    fn at(&self, lsn: Lsn, len: usize) -> std::result::Result<&[u8], Refusal> {
-        let start = lsn.since(self.from) as usize;
-        let bytes = start
-            .checked_add(len)
-            .and_then(|end| self.bytes.get(start..end));
-        bytes.ok_or_else(|| (lsn, "it ends within a batch or a header".to_owned()))
-    }
-
-    /// Returns the state after the next batch, and the segments that begin before it.
-    fn next(
-        mut self,
-        before: ScanState,
-    ) -> std::result::Result<(ScanState, Vec<SegmentHeader>), Refusal> {
-        let mut entered = Vec::new();
-        if self.current.is_none_or(|s| s.end() <= before.at) {
-            self.enter(before.at, &mut entered)?;
-        }
-        match self.batch(before) {
-            Ok(next) => Ok((next, entered)),
-            Err(refusal) => {
-                // A repair, or an opening on a device with larger blocks, has continued the log in a later
-                // segment. Zeroes lie in between.
-                let resumed = self.resumption(before, &mut entered);
-                resumed.map(|next| (next, entered)).ok_or(refusal)
-            }
-        }
-    }
-
-    /// Makes the segment that begins at `at` the current one.
-    fn enter(
-        &mut self,
-        at: Lsn,
-        entered: &mut Vec<SegmentHeader>,
-    ) -> std::result::Result<(), Refusal> {
-        let bytes = self.at(at, SEGMENT_HEADER_LEN)?;
-        let header = SegmentHeader::decode(bytes)
-            .map_err(|reject| (at, format!("a segment should begin here: {reject}")))?;
-        if header.start != at || header.log_id != self.log_id {
-            return Err((at, "the segment that begins here is another one".to_owned()));
-        }
-        self.current = Some(header);
-        entered.push(header);
-        Ok(())
-    }
-
-    /// Returns the state after the batch at `before`, in the current segment.
-    fn batch(&self, before: ScanState) -> std::result::Result<ScanState, Refusal> {
-        let Some(segment) = &self.current else {
-            return Err((before.at, "no segment begins here".to_owned()));
-        };
-        let lsn = before.at.max(segment.first_batch());
-        let refused = |why: String| (lsn, why);
-        let header = BatchHeader::decode(self.at(lsn, BATCH_HEADER_LEN)?)
-            .map_err(|reject| refused(reject.to_string()))?;
-        let own = match header.kind {
-            BatchKind::Epoch => header.prev_epoch,
-            _ => header.epoch,
-        };
-        let expected = Expected {
-            log_id: self.log_id,
-            lsn,
-            segment_end: segment.end(),
-            write_unit: segment.write_unit,
-            epoch: before.epoch.unwrap_or(own),
-            prev_crc: before.prev_crc.unwrap_or(header.prev_crc),
-        };
-        header
-            .check_link(&expected)
-            .map_err(|reject| refused(reject.to_string()))?;
-        let len = header.payload_len as usize;
-        let payload = self.at(lsn.plus(BATCH_HEADER_LEN as u64), len)?;
-        header
-            .check_payload(payload)
-            .map_err(|reject| refused(reject.to_string()))?;
-        let mut next = before;
-        next.follow(&header, payload).map_err(refused)?;
-        next.at = header.end(segment.write_unit);
-        self.at(lsn, next.at.since(lsn) as usize)?;
-        Ok(next)
-    }
-
-    /// Returns the state after the batch that resumes the log in a later segment.
-    fn resumption(
-        &mut self,
-        before: ScanState,
-        entered: &mut Vec<SegmentHeader>,
-    ) -> Option<ScanState> {
-        let mut at = self.current?.end();
-        loop {
-            self.enter(at, entered).ok()?;
-            let segment = self.current?;
-            let first = BatchHeader::decode(self.at(segment.first_batch(), BATCH_HEADER_LEN).ok()?);
-            if let Ok(first) = first {
-                let resumes = first.kind == BatchKind::Epoch && first.void_from == before.at;
-                let void = ScanState {
-                    at: segment.start,
-                    sequence: Sequence::default(),
-                    ..before
-                };
-                return resumes.then(|| self.batch(void).ok()).flatten();
-            }
-            at = segment.end();
-        }
     }
 }

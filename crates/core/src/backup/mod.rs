@@ -4,6 +4,7 @@
 //! `source.rs` selects the range: from the front to a durable batch boundary. `target.rs` writes the copy,
 //! and its control file last, because a directory without a control file does not count as a log.
 
+mod chain;
 mod import;
 pub(crate) mod source;
 mod target;
@@ -12,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::options::Modes;
 use crate::read::inspect::Inspector;
 use crate::storage::directory::{check_path, existing_directory};
+pub use chain::ChunkChain;
 pub use import::{Import, ImportOptions};
 use logforce_device::{Guarantee, System};
 use source::Source;

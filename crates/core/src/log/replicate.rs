@@ -3,12 +3,12 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::read::raw::{LogChunk, RawReader};
+use crate::read::raw::{LogChunk, LogState, RawReader, decode_control};
 use crate::storage::hold::{AtHoldLimit, Hold};
 use crate::sync::wake::WaitFor;
 use crate::sync::wakers::{WakerId, refuse_in_waker};
 use crate::truncation::pin::pin_front;
-use logforce_format::{Control, LogId, Lsn, planted};
+use logforce_format::{Lsn, planted};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -112,35 +112,17 @@ impl Log {
             limit,
             at_limit,
         } = options;
-        let copied = after.map(|after| Control::decode(&after)).transpose();
-        let copied = copied.map_err(|reject| Error::Option {
-            option: "after",
-            why: format!("it is not the control slot of a chunk: {reject}"),
-        })?;
         // Held until the hold is in force, so that no truncation removes the files meanwhile.
         let front = pin_front(engine)?;
-        let view = engine.view.clone();
         let control = engine.files.control.current();
-        let (reader, held) = match &copied {
-            None => {
-                let reader = RawReader::from_first_segment(view, &control);
-                (reader, front.lsn())
-            }
-            Some(copied) => {
-                let reader = RawReader::after(view, &control, copied)?;
-                let held = reader.position();
-                (reader, held)
-            }
-        };
+        let reader = RawReader::from_first_segment(engine.view.clone(), &control);
+        let held = front.lsn();
         let Some(id) = engine.attach_replica(Hold::new(held, limit, at_limit)) else {
             return Err(Error::ReplicaAttached {
                 path: engine.view.path.clone(),
             });
         };
-        if copied.is_some() {
-            engine.replica_confirmed(held);
-        }
-        Ok(Replication {
+        let mut replication = Replication {
             engine: engine.clone(),
             reader,
             id,
@@ -148,7 +130,11 @@ impl Log {
             step: MOVE_STEP.min(limit / 8),
             waker_id: None,
             tried: Lsn::ORIGIN,
-        })
+        };
+        if let Some(after) = after {
+            replication.go_on_after(&after)?;
+        }
+        Ok(replication)
     }
 
     /// Returns the replicated LSN: everything below is durable here and confirmed by the log's replica.
@@ -159,23 +145,28 @@ impl Log {
 }
 
 impl Replication {
+    /// Goes on behind the chunk whose [control slot](LogChunk::control) is given: the last one that the replica
+    /// has. Everything below counts as confirmed. See [`ReplicaOptions::after`].
+    ///
+    /// # Errors
+    /// As [`Log::replicate`]. The replica then stays where it was.
+    pub fn go_on_after(&mut self, control: &[u8]) -> Result<()> {
+        let copied = decode_control(control)?;
+        let engine = &self.engine;
+        let current = engine.files.control.current();
+        self.reader = RawReader::after(engine.view.clone(), &current, &copied)?;
+        self.confirm(self.position())
+    }
+
     /// Returns the exclusive end of the chunks that were read.
     pub fn position(&self) -> Lsn {
         self.reader.position()
     }
 
-    /// Returns the random numbers of the openings of this log, the latest first: this one, and up to 128
-    /// earlier ones. A party that has seen one of them knows that this log is the same, and no copy that went
-    /// another way.
-    pub fn openings(&self) -> Vec<u64> {
+    /// Returns the state of the log: its front, its durable end, and its openings.
+    pub fn state(&self) -> LogState {
         let control = self.engine.files.control.current();
-        let latest = std::iter::once(&control.epoch);
-        latest.chain(&control.history).map(|e| e.nonce).collect()
-    }
-
-    /// Returns the identity of the log.
-    pub fn log_id(&self) -> LogId {
-        self.engine.view.log_id
+        LogState::of(&control, self.engine.durable())
     }
 
     /// Returns the number of durable bytes that were not read yet.

@@ -8,7 +8,7 @@ use crate::read::batches::{Batches, Loaded};
 use crate::read::view::View;
 use crate::scan::batch::ScanState;
 use crate::scan::end_of_log::anchor_state;
-use logforce_format::{Anchor, BatchKind, Control, Lsn};
+use logforce_format::{Anchor, BatchKind, Control, LogId, Lsn};
 use std::sync::Arc;
 
 /// A part of the log as bytes: whole batches, with what a copy needs to become a log that ends there.
@@ -28,6 +28,52 @@ pub struct LogChunk {
     /// Number of records, and parts of records, in the chunk. A chunk without any contains only stamps and
     /// the like; it need not be sent before there is another one.
     pub frames: u64,
+}
+
+/// State of a log, or of a copy as its control slot states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogState {
+    /// Identity of the log.
+    pub log_id: LogId,
+    /// Exclusive end of what is durable.
+    pub end: Lsn,
+    /// Front of the log.
+    pub front: Lsn,
+    /// Start of the first segment that a log with this end needs.
+    pub first_segment: Lsn,
+    /// Random numbers of the openings of the log, the latest first: up to 129. A party that has seen the latest
+    /// one knows that this log is the same, and no copy that went another way.
+    pub openings: Vec<u64>,
+}
+
+impl LogState {
+    /// Reads the [control slot](LogChunk::control) of a chunk.
+    pub fn decode(control: &[u8]) -> Result<LogState> {
+        let control = decode_control(control)?;
+        Ok(LogState::of(&control, control.anchor.lsn))
+    }
+
+    /// Returns the state of a log that ends at `end`.
+    pub(crate) fn of(control: &Control, end: Lsn) -> LogState {
+        let latest = std::iter::once(&control.epoch);
+        let openings = latest.chain(&control.history).map(|e| e.nonce);
+        LogState {
+            log_id: control.log_id,
+            end,
+            front: control.front,
+            first_segment: control.first_segment,
+            openings: openings.collect(),
+        }
+    }
+}
+
+/// Reads the control slot of a chunk.
+pub(crate) fn decode_control(control: &[u8]) -> Result<Control> {
+    Control::decode(control).map_err(|reject| Error::Option {
+        option: "control",
+        why: format!("it is not the control slot of a chunk: {reject}"),
+    })
 }
 
 /// Reads batches in order, and copies them with their positions.

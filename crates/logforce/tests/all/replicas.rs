@@ -434,8 +434,8 @@ fn an_import_goes_on_at_its_checkpoint() {
     let expected = records(&log);
     let below: Vec<_> = expected.into_iter().filter(|r| r.0 < end).collect();
     assert_eq!(records(&copy), below);
-    let openings = copy.replicate(ReplicaOptions::new()).unwrap().openings();
-    assert!(openings.contains(&4711), "{openings:?}");
+    let state = copy.replicate(ReplicaOptions::new()).unwrap().state();
+    assert!(state.openings.contains(&4711), "{state:?}");
     copy.commit(b"goes on").unwrap();
     copy.close().unwrap();
     copy = logforce::open_existing(&to, small()).unwrap();

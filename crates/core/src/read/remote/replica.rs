@@ -3,13 +3,15 @@
 use crate::error::{Error, Result};
 use crate::names;
 use crate::read::inspect::{Inspector, check_end};
-use crate::read::raw::{LogChunk, RawReader};
+use crate::read::raw::{LogChunk, LogState, RawReader, decode_control};
 use crate::read::view::View;
 use crate::scan::end_of_log::{anchor_state, find_end};
 use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::void_ranges;
 use crate::storage::directory::existing_directory;
 use crate::storage::hold::{self, Hold};
+use crate::storage::segments::Segments;
+use crate::storage::voids::Voids;
 use logforce_device::{Directory, System};
 use logforce_format::{Control, LogId, Lsn};
 use std::path::Path;
@@ -36,11 +38,7 @@ impl ReadOnlyReplica {
     #[doc(hidden)]
     pub fn open(system: Arc<dyn System>, path: &Path, after: Option<&[u8]>) -> Result<Self> {
         let dir = existing_directory(&*system, path)?;
-        let copied = after.map(Control::decode).transpose();
-        let copied = copied.map_err(|reject| Error::Option {
-            option: "after",
-            why: format!("it is not the control slot of a chunk: {reject}"),
-        })?;
+        let copied = after.map(decode_control).transpose()?;
         let log_id = Inspector::read_stable(&dir, |i| Ok(i.files().1.log_id))?;
         Ok(ReadOnlyReplica {
             proven: copied.as_ref().map_or(Lsn::ORIGIN, |c| c.anchor.lsn),
@@ -66,13 +64,23 @@ impl ReadOnlyReplica {
         self.proven
     }
 
-    /// Returns the random numbers of the openings of the log, the latest first: up to 129.
-    pub fn openings(&self) -> Result<Vec<u64>> {
-        Inspector::read_stable(&self.dir, |inspector| {
-            let (_, control, _) = inspector.files();
-            let latest = std::iter::once(&control.epoch);
-            Ok(latest.chain(&control.history).map(|e| e.nonce).collect())
-        })
+    /// Returns the state of the log: its front, its end as far as it is proven durable, and its openings.
+    pub fn state(&mut self) -> Result<LogState> {
+        self.dir = existing_directory(&*self.system, self.dir.path())?;
+        let copied = self.copied.as_ref();
+        let (control, proven) = Inspector::read_stable(&self.dir, |inspector| {
+            let proven = Proven::find(&self.dir, inspector, copied)?;
+            Ok((proven.control, proven.end))
+        })?;
+        self.proven = proven;
+        Ok(LogState::of(&control, proven))
+    }
+
+    /// Goes on behind the chunk with this control slot. Whether the log contains it is found by the next
+    /// reading.
+    pub fn go_on_after(&mut self, control: &[u8]) -> Result<()> {
+        self.copied = Some(decode_control(control)?);
+        Ok(())
     }
 
     /// Reads the next chunk of what is proven durable, of about `max` bytes, as
@@ -112,6 +120,42 @@ impl ReadOnlyReplica {
     }
 }
 
+/// The log as it is proven durable now.
+struct Proven {
+    control: Control,
+    meta: Option<Vec<u8>>,
+    segments: Segments,
+    voids: Voids,
+    end: Lsn,
+}
+
+impl Proven {
+    fn find(
+        dir: &Arc<dyn Directory>,
+        inspector: Inspector,
+        copied: Option<&Control>,
+    ) -> Result<Proven> {
+        let meta = inspector.meta()?;
+        let (control, whole, segments, in_use) = inspector.into_parts();
+        // The end of the copy is as good a start as the anchor, and mostly a later one. Without it, each
+        // reading would scan the log from the anchor on.
+        let is_later =
+            |c: &&Control| c.log_id == control.log_id && c.anchor.lsn > control.anchor.lsn;
+        let start = anchor_state(copied.filter(is_later).unwrap_or(&control));
+        let end = find_end(&segments, &control, start, whole, dir.path())?;
+        check_end(end.lost.as_ref(), in_use)?;
+        let input = WalkInput::new(dir, &segments, &control, whole);
+        let voids = void_ranges(input, &end, end.reread_from.last_void)?;
+        Ok(Proven {
+            end: end.proven,
+            control,
+            meta,
+            segments,
+            voids,
+        })
+    }
+}
+
 fn read_proven(
     dir: &Arc<dyn Directory>,
     system: &dyn System,
@@ -119,39 +163,24 @@ fn read_proven(
     copied: Option<&Control>,
     max: u64,
 ) -> Result<(Option<LogChunk>, Lsn)> {
-    let meta = inspector.meta()?;
-    let (control, whole, segments, in_use) = inspector.into_parts();
-    let path = dir.path();
-    // The end of the copy is as good a start as the anchor, and mostly a later one. Without it, each reading
-    // would scan the log from the anchor on.
-    let start = match copied {
-        Some(copied)
-            if copied.log_id == control.log_id && copied.anchor.lsn > control.anchor.lsn =>
-        {
-            anchor_state(copied)
-        }
-        _ => anchor_state(&control),
-    };
-    let end = find_end(&segments, &control, start, whole, path)?;
-    check_end(end.lost.as_ref(), in_use)?;
-    let voids = void_ranges(
-        WalkInput::new(dir, &segments, &control, whole),
-        &end,
-        end.reread_from.last_void,
-    )?;
-    let proven = end.proven;
-    let range = control.front..proven;
+    let Proven {
+        control,
+        meta,
+        segments,
+        voids,
+        end,
+    } = Proven::find(dir, inspector, copied)?;
     let view = View::new(
         dir.clone(),
         system.runtime(),
         control.log_id,
         segments,
         voids,
-        range,
+        control.front..end,
     );
     let mut reader = match copied {
         None => RawReader::from_first_segment(view, &control),
         Some(copied) => RawReader::after(view, &control, copied)?,
     };
-    Ok((reader.read(&control, meta, proven, max)?, proven))
+    Ok((reader.read(&control, meta, end, max)?, end))
 }

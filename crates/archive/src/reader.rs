@@ -1,0 +1,105 @@
+//! Reading of the log in the archive, part by part.
+
+use crate::bucket::{Bucket, panicked};
+use crate::error::{Error, Result};
+use crate::format::StoredLog;
+use crate::key::Key;
+use crate::object::Object;
+use crate::piece::Piece;
+use crate::protocol::{Answer, Part, Reading, Request};
+use logforce::Lsn;
+use std::collections::{HashMap, VecDeque};
+use tokio::task::JoinSet;
+
+/// Part of the log that was read.
+pub(crate) enum ReadPart {
+    /// The log begins here. What was read before is to be thrown away: it was pruned meanwhile.
+    Start(Lsn),
+    /// The next piece. It begins at the end of the one before.
+    Piece(Piece),
+}
+
+/// Reader of the log, which reads ahead.
+pub(crate) struct LogReader {
+    bucket: Bucket,
+    reading: Reading,
+    open: JoinSet<(Request, Result<(Answer, Option<StoredLog>)>)>,
+    bodies: HashMap<Key, StoredLog>,
+    parts: VecDeque<Part>,
+    /// End of what was returned; `None` before the first piece.
+    at: Option<Lsn>,
+}
+
+impl LogReader {
+    pub(crate) fn new(bucket: &Bucket, reading: Reading) -> LogReader {
+        LogReader {
+            bucket: bucket.clone(),
+            reading,
+            open: JoinSet::new(),
+            bodies: HashMap::new(),
+            parts: VecDeque::new(),
+            at: None,
+        }
+    }
+
+    /// Returns the end of the log that is being read, once it is known.
+    pub(crate) fn goal(&self) -> Option<Lsn> {
+        self.reading.goal()
+    }
+
+    /// Returns the next part; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<ReadPart>> {
+        loop {
+            for request in self.reading.poll() {
+                let bucket = self.bucket.clone();
+                self.open.spawn(async move {
+                    let answer = bucket.perform(&request, None, true).await;
+                    (request, answer)
+                });
+            }
+            self.parts.extend(self.reading.parts());
+            if let Some(part) = self.parts.pop_front() {
+                return self.take(part).map(Some);
+            }
+            if let Some(outcome) = self.reading.outcome() {
+                return match outcome {
+                    Ok(_) => Ok(None),
+                    Err(error) => Err(error.clone().into()),
+                };
+            }
+            match self.open.join_next().await {
+                Some(Ok((request, answer))) => {
+                    let (answer, body) = answer?;
+                    if let (Request::Get(key), Some(body)) = (&request, body) {
+                        self.bodies.insert(key.clone(), body);
+                    }
+                    self.reading.answer(&request, answer);
+                }
+                Some(Err(error)) => return Err(panicked(error)),
+                None => return Err(Error::Invalid("the reading has stopped".to_owned())),
+            }
+        }
+    }
+
+    fn take(&mut self, part: Part) -> Result<ReadPart> {
+        let (object, from, to, time) = match part {
+            Part::Start(lsn) => {
+                self.at = None;
+                return Ok(ReadPart::Start(lsn));
+            }
+            Part::Chunk(chunk) => (Object::Chunk(chunk), chunk.from, chunk.to, Some(chunk.time)),
+            Part::Segment(segment) => (Object::Segment(segment), segment.from, segment.to, None),
+        };
+        let key = object.key();
+        let Some(stored) = self.bodies.remove(&key) else {
+            return Err(Error::Invalid(format!("the bytes of {key} were not read")));
+        };
+        let piece = Piece::of_stored(from, to, time, stored);
+        let piece = match self.at {
+            Some(at) if from < at => piece.starting_at(at),
+            _ => piece,
+        };
+        self.at = Some(to);
+        Ok(ReadPart::Piece(piece))
+    }
+}

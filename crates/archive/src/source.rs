@@ -1,0 +1,117 @@
+//! Source of an upload: an open log of this process, or the files of a log that another process writes.
+
+use crate::error::Result;
+use logforce::Lsn;
+use logforce::replica::{AtHoldLimit, Hold, LogChunk, ReadOnlyReplica, ReplicaWait, Replication};
+use std::time::Duration;
+
+/// Interval at which the files of another process's log are read.
+const POLL: Duration = Duration::from_millis(200);
+/// Bytes by which confirmations must advance before a hold file is written again.
+const HOLD_STEP: u64 = 1 << 20;
+
+/// Log that is uploaded.
+pub(crate) enum Source {
+    /// Log of this process.
+    Open(Box<Replication>),
+    /// Files of a log.
+    Files {
+        replica: Box<ReadOnlyReplica>,
+        limit: u64,
+        at_limit: AtHoldLimit,
+        held: Lsn,
+        /// Set once a reading has found nothing more.
+        is_read: bool,
+    },
+}
+
+/// State of a source.
+pub(crate) enum SourceState {
+    /// There may be more to read.
+    Ready,
+    /// The log was closed, and everything was read.
+    Closed,
+    /// The log has failed, and everything durable was read.
+    Failed(logforce::Error),
+}
+
+impl Source {
+    pub(crate) fn read(&mut self, max: u64) -> Result<Option<LogChunk>> {
+        match self {
+            Source::Open(replication) => Ok(replication.read(max)?),
+            Source::Files {
+                replica, is_read, ..
+            } => {
+                let chunk = replica.read(max)?;
+                *is_read = chunk.is_none();
+                Ok(chunk)
+            }
+        }
+    }
+
+    /// Returns the number of bytes that are known to be durable and were not read yet.
+    pub(crate) fn pending(&self) -> u64 {
+        match self {
+            Source::Open(replication) => replication.pending(),
+            Source::Files { replica, .. } => {
+                let read = replica.position().unwrap_or_default();
+                replica.proven_lsn().since(read)
+            }
+        }
+    }
+
+    /// Returns the exclusive end of the durable log, as far as it is known.
+    pub(crate) fn durable(&self) -> Lsn {
+        match self {
+            Source::Open(replication) => replication.position().plus(replication.pending()),
+            Source::Files { replica, .. } => replica.proven_lsn(),
+        }
+    }
+
+    /// Waits until there may be more to read.
+    pub(crate) async fn changed(&mut self) -> SourceState {
+        match self {
+            Source::Open(replication) => match replication.changed().await {
+                ReplicaWait::Closed => SourceState::Closed,
+                ReplicaWait::Failed(error) => SourceState::Failed(error),
+                _ => SourceState::Ready,
+            },
+            Source::Files { is_read, .. } => {
+                if *is_read {
+                    tokio::time::sleep(POLL).await;
+                }
+                SourceState::Ready
+            }
+        }
+    }
+
+    /// Confirms that everything below `to` is in the archive.
+    pub(crate) fn confirm(&mut self, to: Lsn) -> Result<()> {
+        match self {
+            Source::Open(replication) => replication.confirm(to)?,
+            Source::Files {
+                replica,
+                limit,
+                at_limit,
+                held,
+                ..
+            } => {
+                if to.since(*held) >= HOLD_STEP.min(*limit / 8) {
+                    replica.hold(&Hold::new(to, *limit, *at_limit))?;
+                    *held = to;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the source: commits that wait for the archive fail.
+    pub(crate) fn end(self, error: &crate::error::Error) {
+        if let Source::Open(replication) = self {
+            match error.is_deposed() {
+                true => drop(replication.deposed(error.to_string())),
+                false => replication.fail(error.to_string()),
+            }
+        }
+    }
+}
