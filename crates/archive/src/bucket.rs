@@ -10,7 +10,7 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 /// Machine of the protocol that ends with a result.
@@ -19,9 +19,6 @@ pub(crate) trait Machine {
     fn answer(&mut self, request: &Request, answer: Answer);
     fn is_done(&self) -> bool;
 }
-
-/// Part of the log that came with an object.
-pub(crate) type Bodies = HashMap<Key, StoredLog>;
 
 /// The archive's objects, behind the codec that its identity determines.
 #[derive(Clone)]
@@ -56,6 +53,21 @@ impl Bucket {
                 trouble: Mutex::default(),
             }),
         }
+    }
+
+    /// Returns the same objects for an upload, which never gives up.
+    pub(crate) fn for_upload(&self) -> Bucket {
+        let shared = &self.shared;
+        let pacing = Pacing {
+            deadline: Duration::MAX,
+            ..shared.pacing
+        };
+        let upload = Bucket::new(shared.store.clone(), shared.key.clone(), pacing);
+        if let Some(identity) = self.identity() {
+            // It was checked before.
+            let _ = upload.note_identity(identity.clone());
+        }
+        upload
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -221,8 +221,7 @@ async fn take_over(
         match part {
             // Pruned meanwhile.
             ReadPart::Start(_) => pieces.clear(),
-            // The first one may begin in a segment.
-            ReadPart::Piece(piece) => pieces.push(piece.starting_at(covered)),
+            ReadPart::Piece(piece) => pieces.push(piece),
         }
         if pieces.iter().map(|p| p.log.len() as u64).sum::<u64>() >= size
             && let (Some(begin), Some(end)) = (pieces.first(), pieces.last())

@@ -12,6 +12,8 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod archive;
+mod attach;
 mod bucket;
 mod error;
 mod fault;
@@ -22,7 +24,14 @@ pub mod object;
 mod piece;
 pub mod protocol;
 mod reader;
+mod restore;
 mod source;
 mod status;
 pub mod store;
 mod upload;
+
+pub use archive::{Archive, ArchiveOptions};
+pub use attach::{AttachOptions, Attached};
+pub use error::{Error, Result};
+pub use restore::{Progress, RestoreOptions, RestoreTo};
+pub use status::Status;

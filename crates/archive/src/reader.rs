@@ -26,7 +26,7 @@ pub(crate) struct LogReader {
     open: JoinSet<(Request, Result<(Answer, Option<StoredLog>)>)>,
     bodies: HashMap<Key, StoredLog>,
     parts: VecDeque<Part>,
-    /// End of what was returned; `None` before the first piece.
+    /// End of what was returned, or the start.
     at: Option<Lsn>,
 }
 
@@ -84,7 +84,8 @@ impl LogReader {
     fn take(&mut self, part: Part) -> Result<ReadPart> {
         let (object, from, to, time) = match part {
             Part::Start(lsn) => {
-                self.at = None;
+                // The first piece may begin below.
+                self.at = Some(lsn);
                 return Ok(ReadPart::Start(lsn));
             }
             Part::Chunk(chunk) => (Object::Chunk(chunk), chunk.from, chunk.to, Some(chunk.time)),

@@ -2,7 +2,9 @@
 
 use crate::error::Result;
 use logforce::Lsn;
-use logforce::replica::{AtHoldLimit, Hold, LogChunk, ReadOnlyReplica, ReplicaWait, Replication};
+use logforce::replica::{
+    AtHoldLimit, Hold, LogChunk, LogState, ReadOnlyReplica, ReplicaWait, Replication,
+};
 use std::time::Duration;
 
 /// Interval at which the files of another process's log are read.
@@ -36,6 +38,57 @@ pub(crate) enum SourceState {
 }
 
 impl Source {
+    /// Returns a source that reads the files of a log, and holds the log by a file.
+    pub(crate) fn files(replica: ReadOnlyReplica, limit: u64, at_limit: AtHoldLimit) -> Source {
+        Source::Files {
+            replica: Box::new(replica),
+            limit,
+            at_limit,
+            held: Lsn(0),
+            is_read: false,
+        }
+    }
+
+    /// Returns the state of the log.
+    pub(crate) fn state(&mut self) -> Result<LogState> {
+        match self {
+            Source::Open(replication) => Ok(replication.state()),
+            Source::Files { replica, .. } => Ok(replica.state()?),
+        }
+    }
+
+    /// Goes on behind the chunk with this control slot.
+    pub(crate) fn go_on_after(&mut self, control: &[u8]) -> Result<()> {
+        match self {
+            Source::Open(replication) => Ok(replication.go_on_after(control)?),
+            Source::Files { replica, .. } => Ok(replica.go_on_after(control)?),
+        }
+    }
+
+    /// Returns the end of what was read.
+    pub(crate) fn position(&self) -> Lsn {
+        match self {
+            Source::Open(replication) => replication.position(),
+            Source::Files { replica, .. } => replica.position().unwrap_or_default(),
+        }
+    }
+
+    /// Keeps the log from `at` on. An open log is held by its replication.
+    pub(crate) fn hold(&mut self, at: Lsn) -> Result<()> {
+        if let Source::Files {
+            replica,
+            limit,
+            at_limit,
+            held,
+            ..
+        } = self
+        {
+            replica.hold(&Hold::new(at, *limit, *at_limit))?;
+            *held = at;
+        }
+        Ok(())
+    }
+
     pub(crate) fn read(&mut self, max: u64) -> Result<Option<LogChunk>> {
         match self {
             Source::Open(replication) => Ok(replication.read(max)?),
@@ -89,16 +142,9 @@ impl Source {
     pub(crate) fn confirm(&mut self, to: Lsn) -> Result<()> {
         match self {
             Source::Open(replication) => replication.confirm(to)?,
-            Source::Files {
-                replica,
-                limit,
-                at_limit,
-                held,
-                ..
-            } => {
+            Source::Files { limit, held, .. } => {
                 if to.since(*held) >= HOLD_STEP.min(*limit / 8) {
-                    replica.hold(&Hold::new(to, *limit, *at_limit))?;
-                    *held = to;
+                    self.hold(to)?;
                 }
             }
         }

@@ -32,12 +32,12 @@ pub struct Status {
 /// Least time between two positions that are remembered, and so the error of [`Status::behind_for`].
 const SAMPLES_APART: Duration = Duration::from_millis(10);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Shared {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     status: Status,
     /// Positions above the archived one, and when they were first seen as durable.

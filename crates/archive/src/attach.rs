@@ -1,0 +1,361 @@
+//! Opening of an archive for writing: claims the next epoch, finds the end of what is there, and uploads.
+
+use crate::archive::{Archive, runtime};
+use crate::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::format::{Identity, StoredLog, random_nonce};
+use crate::key::{Epoch, Key};
+use crate::object::Nonce;
+use crate::protocol::{Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
+use crate::source::Source;
+use crate::status::{Shared, Status, now};
+use crate::upload::{Settings, Upload};
+use logforce::replica::{AtHoldLimit, ReplicaOptions};
+use logforce::{Log, Lsn};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Settings of an archive that is being written.
+#[derive(Debug, Clone)]
+pub struct AttachOptions {
+    owner: String,
+    is_synchronous: bool,
+    limit: u64,
+    at_limit: AtHoldLimit,
+    settings: Settings,
+}
+
+impl Default for AttachOptions {
+    fn default() -> Self {
+        AttachOptions {
+            owner: format!("process {}", std::process::id()),
+            is_synchronous: false,
+            limit: u64::MAX,
+            at_limit: AtHoldLimit::RefuseAppends,
+            settings: Settings {
+                window: 8,
+                chunk_size: 8 << 20,
+                delay: Duration::from_secs(1),
+                segment_size: 32 << 20,
+            },
+        }
+    }
+}
+
+impl AttachOptions {
+    /// Returns the defaults: an asynchronous archive that is at most about a second behind.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the name of this machine, for people who read the archive.
+    pub fn owner(mut self, name: impl Into<String>) -> Self {
+        self.owner = name.into();
+        self
+    }
+
+    /// Puts each commit at once, for commits by [`Policy::Replicated`](logforce::Policy::Replicated). Refused
+    /// on a store that does not create an object only once.
+    pub fn synchronous(mut self) -> Self {
+        self.is_synchronous = true;
+        self.settings.delay = Duration::ZERO;
+        self
+    }
+
+    /// Sets the time for which a commit waits for others before it is put, if less than a chunk waits: the
+    /// most that is lost with the machine while the store answers. Default: 1 s.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.settings.delay = delay;
+        self
+    }
+
+    /// Sets the number of chunks that are put at once. Default: 8.
+    pub fn window(mut self, puts: usize) -> Self {
+        self.settings.window = puts.clamp(1, 256);
+        self
+    }
+
+    /// Sets the size of a chunk in bytes of log, 64 KiB to 64 MiB. Default: 8 MiB.
+    pub fn chunk_size(mut self, bytes: u64) -> Self {
+        self.settings.chunk_size = bytes.clamp(64 << 10, 64 << 20);
+        self
+    }
+
+    /// Sets the size of the segments that replace chunks, in bytes of log, 1 to 128 MiB. That much is kept in
+    /// memory. Default: 32 MiB.
+    pub fn segment_size(mut self, bytes: u64) -> Self {
+        self.settings.segment_size = bytes.clamp(1 << 20, 128 << 20);
+        self
+    }
+
+    /// Sets how much the log keeps for the archive, and the choice when it is more: see
+    /// [`ReplicaOptions::limit`]. Default: everything.
+    pub fn limit(mut self, bytes: u64, at_limit: AtHoldLimit) -> Self {
+        (self.limit, self.at_limit) = (bytes, at_limit);
+        self
+    }
+}
+
+/// An archive that is being written. Dropping it ends the archive as [`Attached::close`] does, without its
+/// error.
+#[derive(Debug)]
+pub struct Attached {
+    shared: Arc<Shared>,
+    stop: Option<watch::Sender<bool>>,
+    thread: Option<JoinHandle<Result<()>>>,
+    epoch: Epoch,
+}
+
+impl Attached {
+    /// Returns the state of the upload.
+    pub fn status(&self) -> Status {
+        self.shared.status()
+    }
+
+    /// Returns the epoch of this opening: the number of openings of the archive before it.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Archives everything that is durable, and ends the archive. Close the log first, or stop committing:
+    /// otherwise commits by `Replicated` fail from then on.
+    ///
+    /// # Errors
+    /// The failure that ended the archive before. [`Error::is_deposed`] if another machine has taken over.
+    pub fn close(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if let Some(stop) = &self.stop {
+            let _ = stop.send(true);
+        }
+        let ended = match self.thread.take() {
+            Some(thread) => thread.join().unwrap_or_else(|_| {
+                Err(Error::Invalid(
+                    "the thread of the archive panicked".to_owned(),
+                ))
+            }),
+            None => Ok(()),
+        };
+        self.stop = None;
+        ended
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+impl Archive {
+    /// Archives an open log from now on: claims the archive, creates it if it is new, and uploads in a thread.
+    /// Returns when the archive is this log's.
+    ///
+    /// # Errors
+    /// [`Error::State`] if another machine owns the archive, or it is another log's; [`Error::Store`] if the
+    /// store refuses, or does not answer for a minute; [`Error::Log`] if the log does not contain what the
+    /// archive has.
+    pub fn attach(&self, log: &Log, options: AttachOptions) -> Result<Attached> {
+        let replica = ReplicaOptions::new().limit(options.limit, options.at_limit);
+        let replication = log.replicate(replica)?;
+        self.start(Source::Open(Box::new(replication)), options)
+    }
+
+    /// Archives the log in `path` while another process writes it, or none does. Asynchronous: a commit there
+    /// does not wait. It holds the log by a file, so that the writer drops nothing that is not archived.
+    ///
+    /// # Errors
+    /// As [`Archive::attach`].
+    pub fn attach_directory(&self, path: &Path, options: AttachOptions) -> Result<Attached> {
+        if options.is_synchronous {
+            return Err(Error::Invalid(
+                "an archive beside the log's process cannot be synchronous: attach it in that process"
+                    .to_owned(),
+            ));
+        }
+        let replica = logforce::replica::read_only(path, None)?;
+        let source = Source::files(replica, options.limit, options.at_limit);
+        self.start(source, options)
+    }
+
+    fn start(&self, source: Source, options: AttachOptions) -> Result<Attached> {
+        let shared = Arc::new(Shared::default());
+        let (stop, stopped) = watch::channel(false);
+        let (sender, claimed) = mpsc::channel();
+        let archive = self.clone();
+        let state = shared.clone();
+        let thread = std::thread::Builder::new().name("logforce-archive".to_owned());
+        let body = move || {
+            let result = archive.upload(source, options, &state, stopped, &sender);
+            state.ended();
+            result
+        };
+        let thread = thread.spawn(body).map_err(|source| Error::Io {
+            doing: "start the thread of the archive",
+            source,
+        })?;
+        let mut attached = Attached {
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+            epoch: Epoch(0),
+        };
+        match claimed.recv() {
+            Ok(epoch) => {
+                attached.epoch = epoch;
+                Ok(attached)
+            }
+            // The thread has ended: its result says why.
+            Err(_) => match attached.end() {
+                Err(error) => Err(error),
+                Ok(()) => Err(Error::Invalid("the archive has ended at once".to_owned())),
+            },
+        }
+    }
+
+    fn upload(
+        &self,
+        mut source: Source,
+        options: AttachOptions,
+        shared: &Arc<Shared>,
+        stop: watch::Receiver<bool>,
+        claimed_to: &mpsc::Sender<Epoch>,
+    ) -> Result<()> {
+        let runtime = runtime()?;
+        runtime.block_on(async {
+            let bucket = self.bucket();
+            let begun = self.begin(&bucket, &mut source, &options).await;
+            let claimed = match begun {
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    source.end(&error);
+                    return Err(error);
+                }
+            };
+            let _ = claimed_to.send(claimed.epoch);
+            let upload = bucket.for_upload();
+            Upload::new(upload, source, claimed, options.settings, shared.clone())?
+                .run(stop)
+                .await
+        })
+    }
+
+    /// Claims the archive for the log of `source`, and lets it go on behind what is there.
+    async fn begin(
+        &self,
+        bucket: &Bucket,
+        source: &mut Source,
+        options: &AttachOptions,
+    ) -> Result<Claimed> {
+        let probe = bucket.store().probe().await?;
+        if options.is_synchronous {
+            probe.check_synchronous(self.url())?;
+        }
+        let log = source.state()?;
+        let identity = bucket
+            .read_or_create(|key| Ok(Identity::new(log.log_id, log.first_segment, now(), key)?))
+            .await?;
+        let start = identity.start;
+        let opening = log.openings.first().copied().unwrap_or_default();
+        let claimed = claim(
+            bucket,
+            options.owner.clone(),
+            opening,
+            Some(Local {
+                log: log.log_id,
+                front: log.first_segment,
+                end: log.end,
+                openings: log.openings,
+            }),
+        )
+        .await?;
+        let last = last_chunk(bucket, claimed.epoch).await?;
+        match last {
+            Some((_, stored)) => source.go_on_after(&stored.control)?,
+            None if log.first_segment != start => {
+                return Err(crate::protocol::Error::Detached {
+                    local: log.first_segment,
+                    archive: start,
+                }
+                .into());
+            }
+            None => {}
+        }
+        if source.position() != claimed.first && claimed.first != start {
+            return Err(Error::Invalid(format!(
+                "the archive ends at LSN {}, and its last chunk at LSN {}: verify it",
+                claimed.first,
+                source.position()
+            )));
+        }
+        source.hold(claimed.first)?;
+        Ok(claimed)
+    }
+}
+
+/// Claims the next epoch of an archive. `opening` is the random number of the log's opening, or of a takeover.
+pub(crate) async fn claim(
+    bucket: &Bucket,
+    owner: String,
+    opening: u64,
+    local: Option<Local>,
+) -> Result<Claimed> {
+    let mut claim = Claim::new(Claimant {
+        nonce: Nonce::new(opening, random_nonce()?.0 as u64),
+        owner,
+        time: now(),
+        // A restart finds an owner that is gone, mostly; a takeover may find one that writes.
+        seals: if local.is_some() { 1 } else { 8 },
+        local,
+    });
+    bucket.run(&mut claim).await?;
+    match claim.outcome() {
+        Some(outcome) => Ok(outcome.clone()?),
+        None => Err(Error::Invalid("the claim has stopped".to_owned())),
+    }
+}
+
+/// Returns the newest chunk of the epochs below `end`; `None` if there is none.
+pub(crate) async fn last_chunk(bucket: &Bucket, end: Epoch) -> Result<Option<(Key, StoredLog)>> {
+    for epoch in (0..end.0).rev().map(Epoch) {
+        let scanned = scan(bucket, epoch).await?;
+        if scanned.end.place > scanned.base.place {
+            let place = scanned.end.place - 1;
+            let key = Key::Place { epoch, place };
+            let (_, stored) = bucket
+                .perform(&Request::Get(key.clone()), None, true)
+                .await?;
+            if let Some(stored) = stored {
+                return Ok(Some((key, stored)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the end of one epoch.
+pub(crate) async fn scan(bucket: &Bucket, epoch: Epoch) -> Result<Scanned> {
+    let mut scan = Scan::new(epoch, Lsn(0));
+    let mut open = JoinSet::new();
+    loop {
+        for request in scan.poll() {
+            let bucket = bucket.clone();
+            open.spawn(async move {
+                let answer = bucket.perform(&request, None, false).await;
+                (request, answer)
+            });
+        }
+        let Some(Ok((request, answer))) = open.join_next().await else {
+            return Err(Error::Invalid("the scan has stopped".to_owned()));
+        };
+        if let Some(scanned) = scan.answer(&request, answer?.0) {
+            return Ok(scanned?);
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! Restoring: from the archive to a directory that is a log again.
+
+use crate::archive::{Archive, runtime};
+use crate::attach::{claim, last_chunk};
+use crate::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::format::random_nonce;
+use crate::key::{Epoch, Key, is_mark_name};
+use crate::object::Object;
+use crate::piece::Piece;
+use crate::protocol::Reading;
+use crate::reader::{LogReader, ReadPart};
+use logforce::replica::{Import, ImportOptions, import};
+use logforce::{BackupReport, Guarantee, Lsn};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+/// Objects that are read at once.
+const WINDOW: usize = 8;
+/// Interval at which a standby looks for new chunks.
+const POLL: Duration = Duration::from_millis(500);
+/// Parts that wait for the disk.
+const QUEUE: usize = 2;
+
+/// End of a restored log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum RestoreTo {
+    /// Everything that is archived.
+    #[default]
+    End,
+    /// First position at or above this LSN at which the log can end.
+    Lsn(Lsn),
+    /// Last chunk before the first one that was made later than this time: Unix time in ns. Within segments,
+    /// chunks are known to the second.
+    Time(u64),
+    /// Position of a mark.
+    Mark(String),
+}
+
+/// Settings of a restore.
+#[derive(Debug, Clone)]
+pub struct RestoreOptions {
+    to: RestoreTo,
+    require: Guarantee,
+}
+
+impl Default for RestoreOptions {
+    fn default() -> Self {
+        RestoreOptions {
+            to: RestoreTo::End,
+            require: Guarantee::PowerLoss,
+        }
+    }
+}
+
+impl RestoreOptions {
+    /// Returns the defaults: everything that is archived.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the end of the restored log.
+    pub fn to(mut self, to: RestoreTo) -> Self {
+        self.to = to;
+        self
+    }
+
+    /// Sets the minimum guarantee that a sync must give in the directory. Default:
+    /// [`Guarantee::PowerLoss`].
+    pub fn require(mut self, guarantee: Guarantee) -> Self {
+        self.require = guarantee;
+        self
+    }
+}
+
+/// Progress of a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// First position that is restored.
+    pub from: Lsn,
+    /// End of what was read.
+    pub at: Lsn,
+    /// End of what is to be read.
+    pub goal: Lsn,
+}
+
+impl Archive {
+    /// Makes a log of the archive in the directory `to`, which must be missing or empty, or contain a restore
+    /// that was cut short. When this returns, the log is durable, and each of its batches was checked.
+    ///
+    /// # Errors
+    /// [`Error::State`] if the archive has a gap or was pruned beyond the wanted position; [`Error::Object`] if
+    /// an object is damaged; [`Error::Log`] if the directory cannot be used, or is full.
+    pub fn restore(
+        &self,
+        to: &Path,
+        options: &RestoreOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<BackupReport> {
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            let target = match &options.to {
+                RestoreTo::Mark(name) => RestoreTo::Lsn(mark(&bucket, name).await?),
+                other => other.clone(),
+            };
+            let mut import = ImportOptions::new().require(options.require);
+            let lsn = match target {
+                RestoreTo::Lsn(lsn) => Some(lsn),
+                _ => None,
+            };
+            if let Some(lsn) = lsn {
+                import = import.until(lsn);
+            }
+            let mut reading = Reading::new(lsn, WINDOW);
+            // Only what the newest state needs. Another end may need older segments.
+            if target == RestoreTo::End
+                && let Some(needed) = first_needed(&bucket).await?
+            {
+                reading = reading.starting_at(needed);
+            }
+            let time = match target {
+                RestoreTo::Time(time) => Some(time),
+                _ => None,
+            };
+            let reader = LogReader::new(&bucket, reading);
+            let import = copy(reader, to.to_owned(), import, time, progress).await?;
+            let import = import.ok_or_else(|| nothing(time))?;
+            blocking_finish(import).await
+        })
+    }
+
+    /// Keeps a copy of the archive in the directory `to` up to date, for a [takeover](Archive::takeover), until
+    /// `stop` returns true. The copy is not a log until then. It goes on where an earlier call has ended.
+    ///
+    /// # Errors
+    /// As [`Archive::restore`].
+    pub fn follow(
+        &self,
+        to: &Path,
+        require: Guarantee,
+        stop: &dyn Fn() -> bool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<()> {
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            let options = ImportOptions::new().require(require).resume(true);
+            let mut import = None;
+            while !stop() {
+                let begun = begin_import(import, to, &options).await?;
+                let (copied, grown) = catch_up(&bucket, to, &options, begun, progress).await?;
+                import = Some(copied);
+                if !grown {
+                    tokio::time::sleep(POLL).await;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes the log over: claims the archive, so that its owner can confirm nothing more, and makes a log of
+    /// it in the directory `to`, which may have a copy that [`Archive::follow`] has left. Open that log, and
+    /// attach this archive to it.
+    ///
+    /// # Errors
+    /// As [`Archive::restore`]. After an error the archive may be claimed already: call it again.
+    pub fn takeover(
+        &self,
+        to: &Path,
+        owner: &str,
+        require: Guarantee,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Epoch, BackupReport)> {
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            let opening = random_nonce()?.0 as u64;
+            let options = ImportOptions::new()
+                .require(require)
+                .resume(true)
+                .opening(opening);
+            // The directory is examined first: a full disk must not cost the owner its archive.
+            let begun = begin_import(None, to, &options).await?;
+            let (import, _) = catch_up(&bucket, to, &options, begun, progress).await?;
+            let claimed = claim(&bucket, owner.to_owned(), opening, None).await?;
+            let (import, _) = catch_up(&bucket, to, &options, import, progress).await?;
+            if import.position() != Some(claimed.first) {
+                return Err(Error::Invalid(format!(
+                    "the archive was claimed at LSN {}, and the copy ends at LSN {}: call it again",
+                    claimed.first,
+                    import.position().unwrap_or_default()
+                )));
+            }
+            Ok((claimed.epoch, blocking_finish(import).await?))
+        })
+    }
+}
+
+fn nothing(time: Option<u64>) -> Error {
+    Error::Invalid(match time {
+        Some(_) => "the archive has nothing that is older: choose a later time".to_owned(),
+        None => "the archive is empty: nothing was archived yet".to_owned(),
+    })
+}
+
+/// Returns the position of a mark.
+async fn mark(bucket: &Bucket, name: &str) -> Result<Lsn> {
+    let none = || {
+        Error::Invalid(format!(
+            "the archive has no mark '{name}': `logforce archive list` shows all"
+        ))
+    };
+    if !is_mark_name(name) {
+        return Err(none());
+    }
+    let key = Key::Mark(name.to_owned());
+    let bytes = bucket.read(&key, None).await?.ok_or_else(none)?;
+    let object = bucket.codec()?.peek(&key, bytes);
+    match object.map_err(|reject| reject.of(&key))? {
+        Object::Mark(mark) => Ok(mark.lsn),
+        _ => Err(none()),
+    }
+}
+
+/// Returns the start of the first segment that the newest state needs.
+pub(crate) async fn first_needed(bucket: &Bucket) -> Result<Option<Lsn>> {
+    let newest = newest_epoch(bucket).await?;
+    let last = last_chunk(bucket, Epoch(newest.0 + 1)).await?;
+    last.map(|(_, stored)| crate::level::first_segment(&stored.control))
+        .transpose()
+}
+
+/// Returns the newest epoch that has an owner, or 0.
+pub(crate) async fn newest_epoch(bucket: &Bucket) -> Result<Epoch> {
+    let mut epoch = Epoch(0);
+    if let Some(bytes) = bucket.read(&Key::Hint, None).await? {
+        let hint = bucket.codec()?.peek(&Key::Hint, bytes);
+        if let Object::Hint(hint) = hint.map_err(|reject| reject.of(&Key::Hint))? {
+            epoch = hint.epoch;
+        }
+    }
+    while crate::attach::scan(bucket, epoch).await?.seal.is_some() {
+        epoch.0 += 1;
+    }
+    Ok(epoch)
+}
+
+async fn begin_import(
+    import: Option<Import<'static>>,
+    to: &Path,
+    options: &ImportOptions,
+) -> Result<Import<'static>> {
+    match import {
+        Some(import) => Ok(import),
+        None => Ok(self::import(to, options.clone())?),
+    }
+}
+
+async fn blocking_finish(import: Import<'static>) -> Result<BackupReport> {
+    Ok(crate::bucket::blocking(move || import.finish()).await??)
+}
+
+/// Copies what the archive has beyond the copy, and makes it durable. Returns true if there was more.
+async fn catch_up(
+    bucket: &Bucket,
+    to: &Path,
+    options: &ImportOptions,
+    import: Import<'static>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Import<'static>, bool)> {
+    let before = import.position();
+    let mut reading = Reading::new(None, WINDOW);
+    match before {
+        Some(at) => reading = reading.starting_at(at),
+        None => {
+            if let Some(needed) = first_needed(bucket).await? {
+                reading = reading.starting_at(needed);
+            }
+        }
+    }
+    let reader = LogReader::new(bucket, reading);
+    let copier = Copier {
+        to: to.to_owned(),
+        options: options.clone(),
+        import: Some(import),
+        time: None,
+    };
+    let copied = run_copy(reader, copier, progress).await?;
+    let mut import = match copied {
+        Some(import) => import,
+        None => self::import(to, options.clone())?,
+    };
+    let grown = import.position() != before;
+    if grown {
+        import = crate::bucket::blocking(move || import.checkpoint().map(|()| import)).await??;
+    }
+    Ok((import, grown))
+}
+
+async fn copy(
+    reader: LogReader,
+    to: PathBuf,
+    options: ImportOptions,
+    time: Option<u64>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<Import<'static>>> {
+    // Examined before anything is read: the directory may be unusable.
+    let import = Some(import(&to, options.clone())?);
+    let copier = Copier {
+        to,
+        options,
+        import,
+        time,
+    };
+    run_copy(reader, copier, progress).await
+}
+
+/// Writer of a copy, in a thread, so that reading from the archive goes on meanwhile.
+struct Copier {
+    to: PathBuf,
+    options: ImportOptions,
+    import: Option<Import<'static>>,
+    /// Time at which the copy ends.
+    time: Option<u64>,
+}
+
+/// Copies what `reader` returns. Returns the import; `None` if it contains nothing.
+async fn run_copy(
+    mut reader: LogReader,
+    copier: Copier,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<Import<'static>>> {
+    let (sender, parts) = sync_channel::<ReadPart>(QUEUE);
+    let thread = tokio::task::spawn_blocking(move || copier.run(&parts));
+    let mut from = None;
+    let mut failed = None;
+    let mut sender = Some(sender);
+    while let Some(to) = &sender {
+        let part = match reader.next().await {
+            Ok(Some(part)) => part,
+            Ok(None) => break,
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        };
+        match &part {
+            ReadPart::Start(_) => from = None,
+            ReadPart::Piece(piece) => {
+                let from = *from.get_or_insert(piece.from);
+                let goal = reader.goal().unwrap_or(piece.to).max(piece.to);
+                let at = piece.to;
+                progress(Progress { from, at, goal });
+            }
+        }
+        // Blocks this thread while the disk is slower than the archive. Requests in flight stay.
+        let mut part = Some(part);
+        while let Some(waiting) = part.take() {
+            match to.try_send(waiting) {
+                Ok(()) => {}
+                Err(std::sync::mpsc::TrySendError::Full(back)) => {
+                    part = Some(back);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                // The copy is complete, or has failed.
+                Err(std::sync::mpsc::TrySendError::Disconnected(_)) => {
+                    sender = None;
+                    break;
+                }
+            }
+            if part.is_none() {
+                break;
+            }
+        }
+    }
+    drop(sender);
+    let copied = thread.await.map_err(crate::bucket::panicked)??;
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(copied),
+    }
+}
+
+impl Copier {
+    fn run(mut self, parts: &Receiver<ReadPart>) -> Result<Option<Import<'static>>> {
+        while let Ok(part) = parts.recv() {
+            match part {
+                ReadPart::Start(lsn) => self.start(lsn)?,
+                ReadPart::Piece(piece) => {
+                    if !self.add(piece)? {
+                        break;
+                    }
+                }
+            }
+        }
+        let import = self.import.take();
+        Ok(import.filter(|import| import.position().is_some()))
+    }
+
+    /// Begins anew if the start of the archive has passed what was copied.
+    fn start(&mut self, lsn: Lsn) -> Result<()> {
+        let at = self.import.as_ref().and_then(Import::position);
+        if at.is_some_and(|at| at < lsn) {
+            self.import = None;
+            let anew = self.options.clone().resume(false);
+            self.import = Some(import(&self.to, anew)?);
+        }
+        Ok(())
+    }
+
+    /// Writes a piece. Returns false if the copy is complete.
+    fn add(&mut self, piece: Piece) -> Result<bool> {
+        let Some(import) = &mut self.import else {
+            return Ok(false);
+        };
+        if let Some(time) = self.time {
+            if piece.time.is_some_and(|at| at > time) {
+                return Ok(false);
+            }
+            let later = piece.points.iter().position(|point| point.time > time);
+            match later {
+                Some(0) => return Ok(false),
+                Some(n) => import.set_until(piece.points[n - 1].lsn),
+                None => {}
+            }
+        }
+        let piece = match import.position() {
+            Some(at) => piece.starting_at(at),
+            None => piece,
+        };
+        if piece.log.is_empty() {
+            return Ok(true);
+        }
+        let meta = piece.meta.as_deref();
+        import.chunk(piece.from, &piece.log, &piece.control, meta)?;
+        Ok(!import.is_complete())
+    }
+}

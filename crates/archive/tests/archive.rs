@@ -1,0 +1,279 @@
+//! The archive in a directory, as its users call it.
+
+use logforce::{ErrorKind, Guarantee, Log, Lsn, Options, Policy};
+use logforce_archive::{Archive, ArchiveOptions, AttachOptions, RestoreOptions, RestoreTo};
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+
+fn temp() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn options() -> Options {
+    Options::new()
+        .require(Guarantee::ProcessCrash)
+        .calibrate(false)
+        .segment_size(256 << 10)
+}
+
+/// Opens the archive in a new directory below `home`.
+fn archive(home: &Path) -> Archive {
+    let path = home.join("bucket");
+    std::fs::create_dir_all(&path).unwrap();
+    Archive::open(path.to_str().unwrap(), ArchiveOptions::default()).unwrap()
+}
+
+fn restore(archive: &Archive, to: &Path, end: RestoreTo) -> logforce_archive::Result<Log> {
+    let options_ = RestoreOptions::new()
+        .require(Guarantee::ProcessCrash)
+        .to(end);
+    archive.restore(to, &options_, &mut |_| {})?;
+    Ok(logforce::open_existing(to, options()).unwrap())
+}
+
+fn records(log: &Log) -> Vec<(Lsn, Vec<u8>)> {
+    let reader = log.read_from(log.front_lsn()).unwrap();
+    reader
+        .map(|r| r.map(|r| (r.start, r.data)).unwrap())
+        .collect()
+}
+
+fn record(n: u32) -> Vec<u8> {
+    n.to_le_bytes().repeat(1 + n as usize % 300)
+}
+
+#[test]
+fn synchronous_commits_are_in_the_archive() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    log.set_meta(b"owner 7").unwrap();
+    let attached = archive
+        .attach(&log, AttachOptions::new().synchronous())
+        .unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let log = &log;
+            scope.spawn(move || {
+                for n in 0..50 {
+                    let at = log.commit_with(record(thread * 100 + n), Policy::Replicated);
+                    assert_eq!(at.unwrap().guarantee, Guarantee::MachineLoss);
+                }
+            });
+        }
+    });
+    // The machine is lost now: nothing is closed.
+    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
+    assert_eq!(records(&copy), records(&log));
+    assert_eq!(records(&copy).len(), 200);
+    assert_eq!(copy.meta().as_deref(), Some(&b"owner 7"[..]));
+    let status = attached.status();
+    assert!(status.chunks > 0 && status.trouble.is_none(), "{status:?}");
+    attached.close().unwrap();
+    let refused = log.commit_with(b"alone", Policy::Replicated).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ReplicaLost);
+}
+
+#[test]
+fn an_archive_goes_on_over_restarts_and_small_chunks_become_segments() {
+    let home = temp();
+    let archive = archive(home.path());
+    let path = home.path().join("log");
+    let mut n = 0;
+    for round in 0..4 {
+        let log = logforce::open_or_create(&path, options()).unwrap();
+        let options = AttachOptions::new().synchronous().segment_size(1 << 20);
+        let attached = archive.attach(&log, options).unwrap();
+        assert_eq!(attached.epoch().0, round + 1);
+        while n < (round + 1) as u32 * 700 {
+            log.commit_with(vec![n as u8; 1500], Policy::Replicated)
+                .unwrap();
+            n += 1;
+        }
+        log.clone().close().unwrap();
+        attached.close().unwrap();
+    }
+    let log = logforce::open_existing(&path, options()).unwrap();
+    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
+    assert_eq!(records(&copy), records(&log));
+    let count = |folder: &str| {
+        let path = home.path().join("bucket").join(folder);
+        let mut stack = vec![path];
+        let mut files = 0;
+        while let Some(path) = stack.pop() {
+            for entry in std::fs::read_dir(&path).into_iter().flatten() {
+                let entry = entry.unwrap();
+                match entry.file_type().unwrap().is_dir() {
+                    true => stack.push(entry.path()),
+                    false => files += 1,
+                }
+            }
+        }
+        files
+    };
+    assert!(count("s") >= 3, "{} segments", count("s"));
+    assert!(count("e") < 1500, "{} chunks and seals", count("e"));
+    // The front that was archived last is kept, and what lies below goes.
+    drop(copy);
+}
+
+#[test]
+fn an_asynchronous_archive_lags_by_its_delay_and_ends_whole() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let options = AttachOptions::new().delay(Duration::from_millis(20));
+    let attached = archive.attach(&log, options).unwrap();
+    for n in 0..300 {
+        log.commit(record(n)).unwrap();
+    }
+    attached.close().unwrap();
+    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
+    assert_eq!(records(&copy), records(&log));
+}
+
+#[test]
+fn another_process_archives_the_log() {
+    let home = temp();
+    let archive = archive(home.path());
+    let path = home.path().join("log");
+    let log = logforce::create_new(&path, options()).unwrap();
+    let attached = archive
+        .attach_directory(&path, AttachOptions::new().delay(Duration::from_millis(10)))
+        .unwrap();
+    for n in 0..2000 {
+        let at = log.commit(record(n)).unwrap();
+        if n % 100 == 0 {
+            log.truncate_front(at.start).unwrap();
+        }
+    }
+    log.close().unwrap();
+    let end = logforce::read_only(&path).unwrap().durable_lsn();
+    for _ in 0..1000 {
+        if attached.status().archived >= end {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    attached.close().unwrap();
+    let log = logforce::open_existing(&path, options()).unwrap();
+    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
+    let (copied, kept) = (records(&copy), records(&log));
+    assert_eq!(copied[copied.len() - 100..], kept[kept.len() - 100..]);
+}
+
+#[test]
+fn a_takeover_deposes_the_owner() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let attach = || AttachOptions::new().synchronous().owner("machine a");
+    let attached = archive.attach(&log, attach()).unwrap();
+    let acknowledged = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut acknowledged = Vec::new();
+            for n in 0.. {
+                match log.commit_with(record(n), Policy::Replicated) {
+                    Ok(at) => acknowledged.push((at.start, record(n))),
+                    Err(_) => break,
+                }
+            }
+            acknowledged
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        let to = home.path().join("standby");
+        let (epoch, report) = archive
+            .takeover(&to, "machine b", Guarantee::ProcessCrash, &mut |_| {})
+            .unwrap();
+        assert_eq!(epoch.0, 2);
+        assert!(report.end > Lsn(0));
+        writer.join().unwrap()
+    });
+    let error = attached.close().unwrap_err();
+    assert!(error.is_deposed(), "{error}");
+    assert!(error.to_string().contains("machine b"), "{error}");
+    let refused = log.commit(b"split brain").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Poisoned);
+    let standby = logforce::open_existing(home.path().join("standby"), options()).unwrap();
+    let there = records(&standby);
+    for acknowledged in &acknowledged {
+        assert!(there.contains(acknowledged));
+    }
+    assert!(!acknowledged.is_empty());
+    let attached = archive
+        .attach(
+            &standby,
+            AttachOptions::new().synchronous().owner("machine b"),
+        )
+        .unwrap();
+    standby.commit_with(b"goes on", Policy::Replicated).unwrap();
+    // The old machine comes back.
+    drop(log);
+    let log = logforce::open_existing(home.path().join("log"), options()).unwrap();
+    let error = archive.attach(&log, attach()).unwrap_err();
+    assert!(error.is_deposed(), "{error}");
+    attached.close().unwrap();
+    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
+    assert_eq!(records(&copy), records(&standby));
+}
+
+#[test]
+fn another_log_and_an_older_copy_are_refused() {
+    let home = temp();
+    let archive = archive(home.path());
+    let path = home.path().join("log");
+    let log = logforce::create_new(&path, options()).unwrap();
+    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
+    log.commit(b"one").unwrap();
+    attached.close().unwrap();
+    let early = restore(&archive, &home.path().join("early"), RestoreTo::End).unwrap();
+    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
+    log.commit(record(299)).unwrap();
+    attached.close().unwrap();
+    let other = logforce::create_new(home.path().join("other"), options()).unwrap();
+    let error = archive.attach(&other, AttachOptions::new()).unwrap_err();
+    assert!(error.to_string().contains("belongs to log"), "{error}");
+    let error = archive.attach(&early, AttachOptions::new()).unwrap_err();
+    assert!(error.to_string().contains("set"), "{error}");
+    // The refusals have left the archive to its owner.
+    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
+    log.commit(b"still mine").unwrap();
+    attached.close().unwrap();
+}
+
+#[test]
+fn restores_end_at_a_position_or_a_time() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let attached = archive
+        .attach(&log, AttachOptions::new().synchronous())
+        .unwrap();
+    let mut ends = Vec::new();
+    for n in 0..30 {
+        let at = log.commit_with(record(n), Policy::Replicated).unwrap();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        ends.push((at.end, now.as_nanos() as u64));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    attached.close().unwrap();
+    let all = records(&log);
+    let to = |name: &str| home.path().join(name);
+    let by_lsn = restore(&archive, &to("lsn"), RestoreTo::Lsn(ends[9].0)).unwrap();
+    assert_eq!(records(&by_lsn), all[..10]);
+    let by_time = restore(&archive, &to("time"), RestoreTo::Time(ends[19].1)).unwrap();
+    assert_eq!(records(&by_time), all[..20]);
+    let error = restore(&archive, &to("early"), RestoreTo::Time(1)).unwrap_err();
+    assert!(
+        error.to_string().contains("nothing that is older"),
+        "{error}"
+    );
+    let beyond = log.durable_lsn().plus(1);
+    let error = restore(&archive, &to("beyond"), RestoreTo::Lsn(beyond)).unwrap_err();
+    assert!(error.to_string().contains("ends at LSN"), "{error}");
+    let full = restore(&archive, &to("lsn"), RestoreTo::End).unwrap_err();
+    assert!(full.to_string().contains("not empty"), "{full}");
+}
