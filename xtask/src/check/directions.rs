@@ -143,10 +143,15 @@ pub const TABLE: &[DependencyRule] = &[
                       device",
     },
     DependencyRule {
+        name: "logforce-archive-testserver",
+        may_use: &[],
+        why: "it speaks the protocol of object storage to any client, and knows neither archives nor logs",
+    },
+    DependencyRule {
         name: "logforce-archive",
-        may_use: &["logforce"],
+        may_use: &["logforce", "logforce-archive-testserver"],
         why: "it copies the log through what the library offers to every replica; object storage is its own \
-                      subject",
+                      subject; only its tests use the server",
     },
     DependencyRule {
         name: "logforce-cli",

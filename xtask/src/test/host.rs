@@ -37,13 +37,13 @@ pub fn parts(tier: Tier) -> &'static [&'static str] {
             "--exclude",
             "logforce-openraft",
             "--features",
-            "logforce/tracing,logforce-databases/clients,logforce-cli/databases",
+            "logforce/tracing,logforce-archive/s3,logforce-databases/clients,logforce-cli/databases",
             "--locked",
         ],
         Tier::Deep { .. } => &[
             "--workspace",
             "--features",
-            "logforce/tracing,logforce-databases/clients,logforce-cli/databases",
+            "logforce/tracing,logforce-archive/s3,logforce-databases/clients,logforce-cli/databases",
             "--locked",
         ],
     }

@@ -3,13 +3,14 @@
 use super::answer::Answer;
 use super::error::{self, StoreError};
 use super::location::Service;
+use super::options::{StoreOptions, TimeLimit};
 use super::refusals::{Operation, answer};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use object_store::path::Path;
 use object_store::{
-    ClientOptions, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions,
-    PutPayload, RetryConfig,
+    GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
+    RetryConfig,
 };
 use std::future::Future;
 use std::sync::Arc;
@@ -30,65 +31,17 @@ impl Cloud {
         url: &str,
         service: Service,
         bucket: &str,
-        prefix: &str,
-        endpoint: Option<&str>,
+        prefix: String,
+        options: &StoreOptions,
     ) -> Result<Cloud, StoreError> {
         install_tls();
-        // Its own retries would hide that a try has succeeded: the next one then meets its own object.
-        let retry = RetryConfig {
-            max_retries: 0,
-            ..RetryConfig::default()
-        };
-        let mut client = ClientOptions::new().with_timeout_disabled();
-        if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
-            client = client.with_allow_http(true);
-        }
-        let built: object_store::Result<Arc<dyn ObjectStore>> = match service {
+        let built = match service {
             #[cfg(feature = "s3")]
-            Service::S3 => {
-                use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-                let mut builder = AmazonS3Builder::from_env()
-                    .with_bucket_name(bucket)
-                    .with_retry(retry)
-                    .with_disable_bulk_delete(true);
-                if builder
-                    .get_config_value(&AmazonS3ConfigKey::UnsignedPayload)
-                    .is_none_or(|set| set == "false")
-                {
-                    builder = builder.with_unsigned_payload(true);
-                }
-                if let Some(endpoint) = endpoint {
-                    builder = builder.with_endpoint(endpoint);
-                }
-                builder
-                    .with_client_options(client)
-                    .build()
-                    .map(|store| Arc::new(store) as _)
-            }
+            Service::S3 => s3(bucket, options),
             #[cfg(feature = "gcs")]
-            Service::Gcs => {
-                use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
-                let mut builder = GoogleCloudStorageBuilder::from_env()
-                    .with_bucket_name(bucket)
-                    .with_retry(retry)
-                    .with_client_options(client);
-                if let Some(endpoint) = endpoint {
-                    builder = builder.with_config(GoogleConfigKey::BaseUrl, endpoint);
-                }
-                builder.build().map(|store| Arc::new(store) as _)
-            }
+            Service::Gcs => gcs(bucket, options),
             #[cfg(feature = "azure")]
-            Service::Azure => {
-                use object_store::azure::MicrosoftAzureBuilder;
-                let mut builder = MicrosoftAzureBuilder::from_env()
-                    .with_container_name(bucket)
-                    .with_retry(retry)
-                    .with_client_options(client);
-                if let Some(endpoint) = endpoint {
-                    builder = builder.with_endpoint(endpoint.to_owned());
-                }
-                builder.build().map(|store| Arc::new(store) as _)
-            }
+            Service::Azure => azure(bucket, options),
             #[allow(unreachable_patterns, reason = "each feature adds an arm")]
             _ => return Err(error::not_built(url)),
         };
@@ -97,13 +50,13 @@ impl Cloud {
             subject: url.to_owned(),
             cause: source.to_string(),
             remedy: Some(
-                "the settings come from the environment, such as AWS_REGION and AWS_ENDPOINT",
+                "correct the setting, which comes from the environment or the options of the store",
             ),
         })?;
         Ok(Cloud {
             store,
             url: url.trim_end_matches('/').to_owned(),
-            prefix: prefix.to_owned(),
+            prefix,
             lists_in_order: !bucket.ends_with("--x-s3"),
         })
     }
@@ -132,43 +85,42 @@ impl Cloud {
         self.within(limit, operation, name, put).await.map(drop)
     }
 
-    /// Reads at most the first `len` bytes.
-    pub(super) async fn get(&self, name: &str, len: u64, limit: Duration) -> Answer<Bytes> {
+    /// Reads at most the first `len` bytes. The beginning of the answer has a time limit, and then the rest
+    /// one for its length, which is not known before.
+    pub(super) async fn get(&self, name: &str, len: u64, limit: TimeLimit) -> Answer<Bytes> {
         let path = self.path(name);
-        let get = async {
-            let options = GetOptions {
-                range: Some(GetRange::Bounded(0..len)),
-                ..GetOptions::default()
-            };
-            let result = self.store.get_opts(&path, options).await?;
-            // The length that the server states, within what was asked for.
-            let expected = (result.range.end - result.range.start).min(len);
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(0..len)),
+            ..GetOptions::default()
+        };
+        let get = self.store.get_opts(&path, options);
+        let result = match self.within(limit.of(0), Operation::Get, name, get).await {
+            Answer::Done(result) => result,
+            answer => return answer.map(|_| Bytes::new()),
+        };
+        // The server states the length. It is believed within what was asked for.
+        let expected = result.range.end.saturating_sub(result.range.start).min(len);
+        let read = async {
             let mut parts = result.into_stream();
-            let mut first = match parts.next().await {
-                None => return Ok(Bytes::new()),
-                Some(part) => part?,
-            };
-            if first.len() as u64 >= expected {
-                first.truncate(len as usize);
-                return Ok(first);
-            }
             let mut bytes = BytesMut::with_capacity(expected as usize);
-            bytes.extend_from_slice(&first);
-            drop(first);
             while let Some(part) = parts.next().await {
                 let part = part?;
-                let space = (len as usize).saturating_sub(bytes.len());
+                let space = (expected as usize).saturating_sub(bytes.len());
                 bytes.extend_from_slice(&part[..part.len().min(space)]);
             }
             Ok(bytes.freeze())
         };
-        self.within(limit, Operation::Get, name, get).await
+        self.within(limit.of(expected), Operation::Get, name, read)
+            .await
     }
 
     pub(super) async fn delete(&self, name: &str, limit: Duration) -> Answer<()> {
         let path = self.path(name);
         let delete = self.store.delete(&path);
-        self.within(limit, Operation::Delete, name, delete).await
+        match self.within(limit, Operation::Delete, name, delete).await {
+            Answer::Missing => Answer::Done(()),
+            answer => answer,
+        }
     }
 
     /// Returns the names in a folder and below it that are greater than `after`, up to the first for which
@@ -241,6 +193,71 @@ impl Cloud {
             _ => name.strip_prefix('/'),
         }
     }
+}
+
+type Built = object_store::Result<Arc<dyn ObjectStore>>;
+
+/// Returns a retry policy without retries. A retry would hide that the first try has succeeded: it meets
+/// its own object.
+fn no_retries() -> RetryConfig {
+    RetryConfig {
+        max_retries: 0,
+        ..RetryConfig::default()
+    }
+}
+
+/// Returns the settings for a builder: ours, then those of the options. `endpoint` is the service's name
+/// for its address.
+fn settings(options: &StoreOptions, endpoint: &str) -> Vec<(String, String)> {
+    // Each operation has a time limit here, which depends on its length.
+    let mut settings = vec![("timeout".to_owned(), "1hour".to_owned())];
+    for (name, value) in &options.settings {
+        settings.push((name.to_ascii_lowercase(), value.clone()));
+    }
+    if let Some(url) = &options.endpoint {
+        let is_plain = url.starts_with("http://");
+        settings.push(("allow_http".to_owned(), is_plain.to_string()));
+        settings.push((endpoint.to_owned(), url.clone()));
+    }
+    settings
+}
+
+#[cfg(feature = "s3")]
+fn s3(bucket: &str, options: &StoreOptions) -> Built {
+    let mut builder = object_store::aws::AmazonS3Builder::from_env()
+        .with_bucket_name(bucket)
+        .with_disable_bulk_delete(true)
+        .with_retry(no_retries());
+    if std::env::var_os("AWS_UNSIGNED_PAYLOAD").is_none() {
+        // Signing hashes each object once more. TLS protects it on the way, and its own checksum afterwards.
+        builder = builder.with_unsigned_payload(true);
+    }
+    for (name, value) in settings(options, "aws_endpoint_url_s3") {
+        builder = builder.with_config(name.parse()?, value);
+    }
+    Ok(Arc::new(builder.build()?))
+}
+
+#[cfg(feature = "gcs")]
+fn gcs(bucket: &str, options: &StoreOptions) -> Built {
+    let mut builder = object_store::gcp::GoogleCloudStorageBuilder::from_env()
+        .with_bucket_name(bucket)
+        .with_retry(no_retries());
+    for (name, value) in settings(options, "google_base_url") {
+        builder = builder.with_config(name.parse()?, value);
+    }
+    Ok(Arc::new(builder.build()?))
+}
+
+#[cfg(feature = "azure")]
+fn azure(bucket: &str, options: &StoreOptions) -> Built {
+    let mut builder = object_store::azure::MicrosoftAzureBuilder::from_env()
+        .with_container_name(bucket)
+        .with_retry(no_retries());
+    for (name, value) in settings(options, "azure_endpoint") {
+        builder = builder.with_config(name.parse()?, value);
+    }
+    Ok(Arc::new(builder.build()?))
 }
 
 /// Gives rustls its cryptography, unless the program has done so. Without it, reqwest panics.

@@ -10,6 +10,7 @@ mod directory;
 mod disk;
 mod error;
 mod location;
+mod options;
 mod pacing;
 mod probe;
 #[cfg(feature = "cloud")]
@@ -17,6 +18,7 @@ mod refusals;
 
 pub use answer::Answer;
 pub use error::StoreError;
+pub use options::StoreOptions;
 pub use pacing::{Pacing, Retries};
 pub use probe::Probe;
 
@@ -25,38 +27,14 @@ use crate::key::Key;
 use bytes::Bytes;
 use directory::Directory;
 use location::Location;
+use options::TimeLimit;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Time limit of an operation per MiB of its object, in addition to [`StoreOptions::time_limit`].
-const TIME_PER_MIB: Duration = Duration::from_secs(1);
-
-/// Settings of a store. Credentials, region and the like come from the environment, under the names that
-/// the tools of the service use (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, …).
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct StoreOptions {
-    /// Address of the service, instead of the one in the environment. `http://` is permitted.
-    pub endpoint: Option<String>,
-    /// Time limit of one operation. A large object has a second more for each MiB.
-    pub time_limit: Duration,
-}
-
-impl Default for StoreOptions {
-    /// 10 s, and the address in the environment.
-    fn default() -> StoreOptions {
-        StoreOptions {
-            endpoint: None,
-            time_limit: Duration::from_secs(10),
-        }
-    }
-}
 
 /// Place of the objects of one archive. Its operations need a runtime of tokio with time.
 #[derive(Debug, Clone)]
 pub struct Store {
     backend: Backend,
-    time_limit: Duration,
+    time_limit: TimeLimit,
 }
 
 #[derive(Debug, Clone)]
@@ -87,18 +65,13 @@ impl Store {
                 service,
                 bucket,
                 prefix,
-            } => {
-                let endpoint = options.endpoint.as_deref();
-                Backend::Cloud(cloud::Cloud::open(
-                    url, service, &bucket, &prefix, endpoint,
-                )?)
-            }
+            } => Backend::Cloud(cloud::Cloud::open(url, service, &bucket, prefix, options)?),
             #[cfg(not(feature = "cloud"))]
             Location::Bucket { .. } => return Err(error::not_built(url)),
         };
         Ok(Store {
             backend,
-            time_limit: options.time_limit,
+            time_limit: TimeLimit(options.time_limit),
         })
     }
 
@@ -176,7 +149,11 @@ impl Store {
                 })
             }
             #[cfg(feature = "cloud")]
-            Backend::Cloud(cloud) => cloud.list(folder, after, self.time_limit, is_last).await,
+            Backend::Cloud(cloud) => {
+                cloud
+                    .list(folder, after, self.time_limit.of(0), is_last)
+                    .await
+            }
         }
     }
 
@@ -191,7 +168,7 @@ impl Store {
             }
             #[cfg(feature = "cloud")]
             Backend::Cloud(cloud) => {
-                let limit = self.limit(bytes.len() as u64);
+                let limit = self.time_limit.of(bytes.len() as u64);
                 cloud.create(&name, bytes, limit).await
             }
         }
@@ -208,7 +185,7 @@ impl Store {
             }
             #[cfg(feature = "cloud")]
             Backend::Cloud(cloud) => {
-                let limit = self.limit(bytes.len() as u64);
+                let limit = self.time_limit.of(bytes.len() as u64);
                 cloud.replace(&name, bytes, limit).await
             }
         }
@@ -222,7 +199,7 @@ impl Store {
                     .await
             }
             #[cfg(feature = "cloud")]
-            Backend::Cloud(cloud) => cloud.get(&name, len, self.limit(len)).await,
+            Backend::Cloud(cloud) => cloud.get(&name, len, self.time_limit).await,
         }
     }
 
@@ -234,14 +211,8 @@ impl Store {
                     .await
             }
             #[cfg(feature = "cloud")]
-            Backend::Cloud(cloud) => cloud.delete(&name, self.time_limit).await,
+            Backend::Cloud(cloud) => cloud.delete(&name, self.time_limit.of(0)).await,
         }
-    }
-
-    fn limit(&self, len: u64) -> Duration {
-        let mebibytes = u32::try_from(len >> 20).unwrap_or(u32::MAX);
-        self.time_limit
-            .saturating_add(TIME_PER_MIB.saturating_mul(mebibytes))
     }
 
     /// Runs an operation of the directory on a thread of its runtime. At the time limit it is left to
@@ -253,7 +224,7 @@ impl Store {
         len: u64,
         operation: impl FnOnce() -> Answer<T> + Send + 'static,
     ) -> Answer<T> {
-        let limit = self.limit(len);
+        let limit = self.time_limit.of(len);
         let task = tokio::task::spawn_blocking(operation);
         let cause = match tokio::time::timeout(limit, task).await {
             Ok(Ok(answer)) => return answer,

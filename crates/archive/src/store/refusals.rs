@@ -94,12 +94,18 @@ pub(super) fn answer<T>(operation: Operation, subject: String, error: &Error) ->
         {
             Answer::Exists
         }
-        (Error::NotFound { .. }, _) if operation == Operation::Get => Answer::Missing,
+        (Error::NotFound { .. }, _) if matches!(operation, Operation::Get | Operation::Delete) => {
+            Answer::Missing
+        }
         // A range of an empty object cannot be had, and no object of an archive is empty.
         (_, Some(416)) if operation == Operation::Get => Answer::Unknown(failed(None)),
-        (Error::NotFound { .. }, _) => Answer::Refused(failed(Some(NO_BUCKET))),
-        (Error::PermissionDenied { .. }, _) => Answer::Refused(failed(Some(RIGHTS))),
-        (Error::Unauthenticated { .. }, _) => Answer::Refused(failed(Some(CREDENTIALS))),
+        (Error::NotFound { .. }, _) | (_, Some(404)) => Answer::Refused(failed(Some(NO_BUCKET))),
+        (Error::PermissionDenied { .. }, _) | (_, Some(403)) => {
+            Answer::Refused(failed(Some(RIGHTS)))
+        }
+        (Error::Unauthenticated { .. }, _) | (_, Some(401)) => {
+            Answer::Refused(failed(Some(CREDENTIALS)))
+        }
         (_, Some(405 | 501)) => Answer::Refused(failed(Some(UNABLE))),
         (_, Some(301 | 307 | 308)) => Answer::Refused(failed(Some(REGION))),
         (
