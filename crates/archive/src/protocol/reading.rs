@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub enum Part {
     /// The log begins here. What was returned before is to be thrown away: it was pruned meanwhile.
     Start(Lsn),
-    /// Chunk. It may begin below the end of the part before.
+    /// Chunk. It may begin below the end of the part before, and end there too: then its front alone is new.
     Chunk(Chunk),
     /// Segment. It may begin below the end of the part before.
     Segment(Segment),
@@ -35,6 +35,8 @@ pub struct Reading {
     hint: Option<Hint>,
     /// Plans begin at epoch 0: segments do not reach up to the epoch of the hint.
     from_origin: bool,
+    /// Start of what is read.
+    start: Option<Lsn>,
     /// End of what was read.
     at: Option<Lsn>,
     /// End of the log in the first plan. A live writer moves the end, so a reading would never end.
@@ -82,6 +84,7 @@ impl Reading {
             identity: None,
             hint: None,
             from_origin: false,
+            start: None,
             at: None,
             goal: None,
             stage: Stage::Identity,
@@ -200,6 +203,7 @@ impl Reading {
         let start = start.max(self.from);
         let moves = self.at.is_none_or(|at| at < start);
         if moves {
+            self.start = Some(start);
             self.at = Some(start);
             self.goal = None;
             self.parts.push(Part::Start(start));
@@ -247,9 +251,11 @@ impl Reading {
             return;
         };
         let end = self.plan.epochs.last().map_or(at, |(_, last)| last.end.lsn);
-        let goal = *self
-            .goal
-            .get_or_insert(self.target.map_or(end, |target| target.min(end)));
+        let goal = match self.target {
+            Some(target) => target.min(end),
+            None => self.goal.unwrap_or(end).max(self.end_with_a_chunk()),
+        };
+        self.goal = Some(goal);
         if let Some(wanted) = self.target.filter(|target| *target < at) {
             return self.fail(Error::Pruned { wanted, start: at });
         }
@@ -261,23 +267,44 @@ impl Reading {
                 self.plan.keys.push_back(Key::Segment { from, to });
                 at = to;
             }
-            if at < scanned.end.lsn && at < goal {
+            // Chunks that a segment holds too are read for the front in them.
+            if scanned.base.lsn < goal {
                 let places = scanned.base.place..scanned.end.place;
                 let keys = places.map(|place| Key::Place { epoch, place });
                 self.plan.keys.extend(keys);
-                at = scanned.end.lsn;
+                at = at.max(scanned.end.lsn);
             }
         }
-        if at < goal {
+        let has_chunk = self
+            .plan
+            .keys
+            .iter()
+            .any(|key| matches!(key, Key::Place { .. }));
+        // The newest chunk, which has the front, may be one of an epoch below the hint.
+        if at < goal || (!has_chunk && self.may_plan_again()) {
             return self.gap(at);
         }
         self.stage = Stage::Read;
         self.go_on();
     }
 
+    /// Returns an end below which the plan has a chunk. Without one a restored log has no front.
+    fn end_with_a_chunk(&self) -> Lsn {
+        let newest = self.plan.epochs.iter().rev();
+        let mut with_chunks = newest.filter(|(_, scanned)| scanned.base.place < scanned.end.place);
+        with_chunks
+            .next()
+            .map_or(Lsn(0), |(_, scanned)| scanned.base.lsn.plus(1))
+    }
+
+    /// Returns true if the plan began above epoch 0.
+    fn may_plan_again(&self) -> bool {
+        self.hint.is_some() && !self.from_origin
+    }
+
     /// Makes a plan from epoch 0 on, or fails if that is what has the gap.
     fn gap(&mut self, lsn: Lsn) {
-        if self.hint.is_none() || self.from_origin {
+        if !self.may_plan_again() {
             return self.fail(Error::Gap { lsn, key: None });
         }
         self.from_origin = true;
@@ -333,13 +360,13 @@ impl Reading {
                         self.todo.push(Request::Get(key.clone()));
                     }
                 }
-                if let (Some(at), Some(goal)) = (self.at, self.goal) {
-                    if at >= goal {
-                        self.stage = Stage::Ended(Ok(at));
-                        self.todo.clear();
-                    } else if self.plan.keys.is_empty() {
-                        self.fail(Error::Gap { lsn: at, key: None });
-                    }
+                if let (Some(at), Some(goal)) = (self.at, self.goal)
+                    && self.plan.keys.is_empty()
+                {
+                    self.stage = Stage::Ended(match at < goal {
+                        true => Err(Error::Gap { lsn: at, key: None }),
+                        false => Ok(at),
+                    });
                 }
             }
             _ => {}
@@ -362,8 +389,11 @@ impl Reading {
             let (lsn, key) = (at, Some(key));
             return self.fail(Error::Gap { lsn, key });
         }
-        if to > at {
-            self.at = Some(to);
+        if self.goal.is_some_and(|goal| to >= goal) && matches!(part, Part::Chunk(_)) {
+            self.plan.keys.clear();
+        }
+        self.at = Some(to.max(at));
+        if self.start.is_some_and(|start| start <= to) {
             self.parts.push(part);
         }
     }

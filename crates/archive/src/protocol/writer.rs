@@ -8,7 +8,7 @@ use super::removal::{Removal, Sweep};
 use super::request::{Answer, Request};
 use crate::fault::fault;
 use crate::key::{Epoch, Key};
-use crate::object::{Chunk, Nonce, Object, Segment};
+use crate::object::{Chunk, Object, Segment};
 use logforce::Lsn;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -192,9 +192,9 @@ impl Writer {
         self.error.as_ref()
     }
 
-    /// Returns the nonce of this opening.
-    pub fn nonce(&self) -> Nonce {
-        self.claimed.nonce
+    /// Returns the epoch of this opening.
+    pub fn epoch(&self) -> Epoch {
+        self.claimed.epoch
     }
 
     /// Begins to put whole segments of the local log: those that end at or below what is confirmed.
