@@ -12,6 +12,7 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod admin;
 mod archive;
 mod attach;
 mod bucket;
@@ -30,6 +31,7 @@ mod status;
 pub mod store;
 mod upload;
 
+pub use admin::{Contents, Verified};
 pub use archive::{Archive, ArchiveOptions};
 pub use attach::{AttachOptions, Attached};
 pub use error::{Error, Result};

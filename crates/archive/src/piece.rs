@@ -4,7 +4,7 @@ use crate::format::{Encoder, LogPart, Point, Points, Reject, StoredLog};
 use crate::object::{Object, Segment};
 use bytes::Bytes;
 use logforce::Lsn;
-use logforce::replica::LogChunk;
+use logforce::replica::{LogChunk, joined_control};
 
 /// Part of the log, with what a copy that ends with it needs.
 #[derive(Debug, Clone)]
@@ -102,10 +102,13 @@ fn encode(
     pieces: &[Piece],
     points: &[Point],
 ) -> Result<Bytes, Reject> {
-    let last = pieces.last().ok_or(Reject::Contradiction)?;
-    let control = last.control[..]
-        .try_into()
-        .map_err(|_| Reject::Contradiction)?;
+    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
+        return Err(Reject::Contradiction);
+    };
+    // With the front of the first piece, so that a restore can end within.
+    let control = joined_control(&first.control, &last.control);
+    let control = control.map_err(|_| Reject::Contradiction)?;
+    let control = control[..].try_into().map_err(|_| Reject::Contradiction)?;
     let log: Vec<&[u8]> = pieces.iter().map(|piece| &piece.log[..]).collect();
     encoder.encode(
         object,

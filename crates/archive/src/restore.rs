@@ -429,9 +429,6 @@ impl Copier {
             Some(at) => piece.starting_at(at),
             None => piece,
         };
-        if piece.log.is_empty() {
-            return Ok(true);
-        }
         let meta = piece.meta.as_deref();
         import.chunk(piece.from, &piece.log, &piece.control, meta)?;
         Ok(!import.is_complete())

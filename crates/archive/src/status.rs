@@ -82,8 +82,11 @@ impl Shared {
         state.status.trouble = trouble.map(|error| error.to_string());
     }
 
-    pub(crate) fn note_segments(&self, trouble: Option<String>) {
-        self.state().status.segments = trouble;
+    pub(crate) fn note_segments(&self, failed: Option<&str>) {
+        let segments = &mut self.state().status.segments;
+        if segments.is_none() {
+            *segments = failed.map(str::to_owned);
+        }
     }
 
     pub(crate) fn ended(&self) {

@@ -273,6 +273,7 @@ impl Upload {
         let durable = self.source.as_ref().map_or(Lsn(0), Source::durable);
         self.shared
             .note(self.writer.confirmed(), durable, self.bucket.trouble());
+        self.shared.note_segments(self.level.failed());
     }
 }
 

@@ -67,7 +67,7 @@ pub use read::follow::Follower;
 pub use read::history::Position;
 pub use read::inspect::Inspector;
 pub use read::inspect::info::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, Visit};
-pub use read::raw::{LogChunk, LogState};
+pub use read::raw::{LogChunk, LogState, joined_control};
 pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;

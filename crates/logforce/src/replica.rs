@@ -45,7 +45,7 @@ use std::path::Path;
 
 pub use logforce_core::{
     AtHoldLimit, ChunkChain, Hold, Import, ImportOptions, LogChunk, LogState, ReadOnlyReplica,
-    ReplicaOptions, ReplicaWait, Replication,
+    ReplicaOptions, ReplicaWait, Replication, joined_control,
 };
 
 /// Begins to make a log of chunks, in the directory `to`. It must be missing or empty, or contain an import

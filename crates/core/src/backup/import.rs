@@ -8,6 +8,7 @@ use crate::backup::target::{ALIGNMENT, BackupReport, CHUNK, Target, Wanted};
 use crate::error::{Error, Result};
 use crate::names;
 use crate::options::Modes;
+use crate::read::raw::decode_control;
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::control_file::{self, ControlFile};
 use crate::storage::directory::check_path;
@@ -264,7 +265,8 @@ impl<'a> Import<'a> {
     }
 
     /// Imports the chunk `bytes`, which begins at `from`: at the end of the chunk before, or, as the first
-    /// one, at the start of a segment. `control` and `meta` are those of the chunk.
+    /// one, at the start of a segment. `control` and `meta` are those of the chunk. Without bytes, the chunk
+    /// before gets another control slot.
     ///
     /// # Errors
     /// [`Error::Chunk`] if the bytes do not continue the log; [`Error::Io`] and [`Error::NoSpace`] if they
@@ -278,6 +280,9 @@ impl<'a> Import<'a> {
     ) -> Result<()> {
         if self.is_complete {
             return Ok(());
+        }
+        if bytes.is_empty() {
+            return self.newer_control(from, control, meta);
         }
         let until = self.options.until.unwrap_or(Lsn(u64::MAX));
         let checked = self.chain.check(from, bytes, control, until);
@@ -295,6 +300,22 @@ impl<'a> Import<'a> {
         if len == bytes.len() {
             self.whole = Some(control.clone());
         }
+        self.last = Some(control);
+        self.meta = meta.map(<[u8]>::to_vec);
+        Ok(())
+    }
+
+    /// Takes another control slot for the end of what was imported: it may have a higher front.
+    fn newer_control(&mut self, at: Lsn, control: &[u8], meta: Option<&[u8]>) -> Result<()> {
+        let control = decode_control(control)?;
+        let is_same = |last: &Control| last.log_id == control.log_id;
+        if self.position() != Some(at)
+            || control.anchor.lsn != at
+            || !self.last.as_ref().is_some_and(is_same)
+        {
+            return self.refused(at, "its control slot is that of another end");
+        }
+        self.whole = Some(control.clone());
         self.last = Some(control);
         self.meta = meta.map(<[u8]>::to_vec);
         Ok(())

@@ -68,6 +68,19 @@ impl LogState {
     }
 }
 
+/// Returns the control slot for several chunks as one: the end is that of the chunk with `last`, and the front
+/// that of the chunk with `first`. So a log can be restored to a position within.
+pub fn joined_control(first: &[u8], last: &[u8]) -> Result<Vec<u8>> {
+    let (first, last) = (decode_control(first)?, decode_control(last)?);
+    let joined = Control {
+        front: first.front,
+        first_segment: first.first_segment,
+        first_prev_crc: first.first_prev_crc,
+        ..last
+    };
+    Ok(joined.encode().to_vec())
+}
+
 /// Reads the control slot of a chunk.
 pub(crate) fn decode_control(control: &[u8]) -> Result<Control> {
     Control::decode(control).map_err(|reject| Error::Option {

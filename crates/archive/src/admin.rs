@@ -1,0 +1,409 @@
+//! Looking at an archive, and keeping it in order: list, verify, prune, marks.
+
+use crate::archive::{Archive, runtime};
+use crate::attach::last_chunk;
+use crate::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::format::{ObjectError, Point, Reject, StoredLog, random_nonce};
+use crate::key::{Epoch, Key, MAX_MARK_LEN, is_mark_name};
+use crate::object::{Mark, Object};
+use crate::protocol::{Reading, Removal};
+use crate::reader::{LogReader, ReadPart};
+use crate::restore::{Progress, newest_epoch};
+use crate::status::now;
+use crate::store::Answer;
+use logforce::replica::{ChunkChain, LogState};
+use logforce::{LogId, Lsn};
+use tokio::task::JoinSet;
+
+/// Objects that are read at once.
+const WINDOW: usize = 8;
+
+/// Contents of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Contents {
+    /// Log of the archive.
+    pub log_id: LogId,
+    /// Creation, Unix time in ns.
+    pub created: u64,
+    /// True if its objects are encrypted.
+    pub is_encrypted: bool,
+    /// Position below which nothing can be restored.
+    pub start: Lsn,
+    /// Exclusive end of what can be restored; `None` in an empty archive.
+    pub end: Option<Lsn>,
+    /// Front of the log at that end.
+    pub front: Option<Lsn>,
+    /// Time of the newest chunk, Unix time in ns.
+    pub newest: Option<u64>,
+    /// Time of the oldest part, Unix time in ns. A restore to an earlier time is not possible.
+    pub oldest: Option<u64>,
+    /// Epoch of the newest owner.
+    pub epoch: Epoch,
+    /// Name of the newest owner, if it is known.
+    pub owner: Option<String>,
+    /// Number of segments.
+    pub segments: u64,
+    /// Number of chunks and seals.
+    pub chunks: u64,
+    /// Marks, by position.
+    pub marks: Vec<Mark>,
+}
+
+/// Result of a verification.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verified {
+    /// Number of chunks and segments that were read.
+    pub objects: u64,
+    /// Bytes of log in them.
+    pub bytes: u64,
+    /// Exclusive end of the log that was checked as a whole; `None` after a sample.
+    pub end: Option<Lsn>,
+    /// Damage, each with the name of the object or the position.
+    pub damage: Vec<String>,
+}
+
+impl Archive {
+    /// Returns what the archive contains.
+    pub fn list(&self) -> Result<Contents> {
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            let identity = bucket.identity().cloned();
+            let Some(identity) = identity else {
+                return Err(crate::protocol::Error::NoArchive.into());
+            };
+            let epoch = newest_epoch(&bucket).await?;
+            let last = last_chunk(&bucket, Epoch(epoch.0 + 1)).await?;
+            let newest = match &last {
+                Some((key, _)) => time_of(&bucket, key).await?,
+                None => None,
+            };
+            let state = last.map(|(_, stored)| LogState::decode(&stored.control));
+            let state = state.transpose()?;
+            let owner = match bucket.read(&Key::Hint, None).await? {
+                Some(bytes) => match peek(&bucket, &Key::Hint, bytes)? {
+                    Object::Hint(hint) => Some(hint.owner),
+                    _ => None,
+                },
+                None => None,
+            };
+            let chunks = bucket.list("e/", None, |key| matches!(key, Key::Place { .. }));
+            let chunks = chunks.await?.len() as u64;
+            let segments = segments(&bucket).await?;
+            let start = pruned(&bucket).await?.unwrap_or_default();
+            let start = start.max(identity.start);
+            let oldest = match segments.iter().find(|(_, to, _)| *to > start) {
+                Some((_, _, key)) => points_of(&bucket, key).await?.first().map(|p| p.time),
+                None => first_time(&bucket, start).await?,
+            };
+            Ok(Contents {
+                log_id: identity.log_id,
+                created: identity.time,
+                is_encrypted: identity.is_encrypted(),
+                start,
+                end: state.as_ref().map(|s| s.end),
+                front: state.as_ref().map(|s| s.front),
+                newest,
+                oldest,
+                epoch,
+                owner,
+                segments: segments.len() as u64,
+                chunks,
+                marks: marks(&bucket).await?,
+            })
+        })
+    }
+
+    /// Names the newest archived position, or `lsn`, so that a restore can end there.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the name is taken or not possible.
+    pub fn mark(&self, name: &str, lsn: Option<Lsn>) -> Result<Lsn> {
+        if !is_mark_name(name) {
+            return Err(Error::Invalid(format!(
+                "'{name}' cannot be the name of a mark: use 1 to {MAX_MARK_LEN} letters, digits, '-', '_' or '.', \
+                 the first one not a '.'"
+            )));
+        }
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            let epoch = newest_epoch(&bucket).await?;
+            let last = last_chunk(&bucket, Epoch(epoch.0 + 1)).await?;
+            let Some((_, stored)) = last else {
+                return Err(Error::Invalid(
+                    "the archive is empty: nothing was archived yet".to_owned(),
+                ));
+            };
+            let end = LogState::decode(&stored.control)?.end;
+            let lsn = lsn.unwrap_or(end);
+            if lsn > end {
+                return Err(Error::Invalid(format!(
+                    "LSN {lsn} is not archived yet: the archive ends at LSN {end}"
+                )));
+            }
+            let mark = Object::Mark(Mark {
+                name: name.to_owned(),
+                lsn,
+                time: now(),
+            });
+            let key = mark.key();
+            let bytes = bucket.codec()?.encode(&mark);
+            let bytes = bytes.map_err(|reject| reject.of(&key))?;
+            let put = || bucket.store().create(&key, bytes.clone());
+            bucket.try_until_known(&key.to_string(), put).await?;
+            // It may be there from an earlier try, or from another caller.
+            match bucket.read(&key, None).await? {
+                Some(there) if peek(&bucket, &key, there.clone())? == mark => Ok(lsn),
+                _ => Err(Error::Invalid(format!(
+                    "the archive has a mark '{name}' already: choose another name"
+                ))),
+            }
+        })
+    }
+
+    /// Reads the whole archive, and checks each object and each batch of the log in it. With `sample`, reads
+    /// only that share of the objects, 0 to 1, chosen by chance, and checks each for itself.
+    ///
+    /// # Errors
+    /// Those of the store. Damage is not an error here: see [`Verified::damage`].
+    pub fn verify(
+        &self,
+        sample: Option<f64>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Verified> {
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            if let Some(share) = sample {
+                return check_objects(&bucket, share).await;
+            }
+            match check_log(&bucket, progress).await {
+                Ok(verified) => Ok(verified),
+                Err(error @ (Error::Object(_) | Error::State(_) | Error::Log(_))) => {
+                    // The first damage ends the log: the others are found object by object.
+                    let mut verified = check_objects(&bucket, 1.0).await?;
+                    let first = error.to_string();
+                    if !verified.damage.contains(&first) {
+                        verified.damage.insert(0, first);
+                    }
+                    Ok(verified)
+                }
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// Deletes what no restore to a time after `time` needs, Unix time in ns. Returns the position below which
+    /// nothing can be restored from now on. With `dry_run`, deletes nothing.
+    ///
+    /// Only whole segments below the archived front go: what the newest state of the log needs stays.
+    pub fn prune(&self, time: u64, dry_run: bool) -> Result<Lsn> {
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            let epoch = newest_epoch(&bucket).await?;
+            let last = last_chunk(&bucket, Epoch(epoch.0 + 1)).await?;
+            let start = bucket.identity().map_or(Lsn(0), |i| i.start);
+            let start = start.max(pruned(&bucket).await?.unwrap_or_default());
+            let Some((_, stored)) = last else {
+                return Ok(start);
+            };
+            let newest = crate::level::first_segment(&stored.control)?;
+            let segments = segments(&bucket).await?;
+            // Finds the last segment that begins before the time.
+            let (mut low, mut high) = (0, segments.len());
+            while low < high {
+                let middle = (low + high) / 2;
+                let points = points_of(&bucket, &segments[middle].2).await?;
+                match points.first().is_some_and(|p| p.time <= time) {
+                    true => low = middle + 1,
+                    false => high = middle,
+                }
+            }
+            // A restore to the time ends within that segment, and needs the log from the front on that it had
+            // when the segment before it ended.
+            let Some((_, _, before)) = low.checked_sub(2).and_then(|n| segments.get(n)) else {
+                return Ok(start);
+            };
+            let needed = crate::level::first_segment(&stored_log(&bucket, before).await?.control)?;
+            let to = needed.min(newest);
+            if to <= start || dry_run {
+                return Ok(to.max(start));
+            }
+            let mut removal = Removal::prune(to);
+            bucket.run(&mut removal).await?;
+            match removal.outcome() {
+                Some(Err(error)) => Err(error.clone().into()),
+                _ => Ok(to),
+            }
+        })
+    }
+}
+
+fn peek(bucket: &Bucket, key: &Key, bytes: bytes::Bytes) -> Result<Object> {
+    let object = bucket.codec()?.peek(key, bytes);
+    Ok(object.map_err(|reject| reject.of(key))?)
+}
+
+/// Returns the time of a chunk.
+async fn time_of(bucket: &Bucket, key: &Key) -> Result<Option<u64>> {
+    let Some(bytes) = bucket.read(key, Some(crate::format::PEEK_LEN)).await? else {
+        return Ok(None);
+    };
+    Ok(match peek(bucket, key, bytes)? {
+        Object::Chunk(chunk) => Some(chunk.time),
+        _ => None,
+    })
+}
+
+/// Returns the time of the first chunk from `start` on, while there are no segments.
+async fn first_time(bucket: &Bucket, start: Lsn) -> Result<Option<u64>> {
+    let reading = Reading::new(None, 1).starting_at(start);
+    let mut reader = LogReader::new(bucket, reading);
+    while let Some(part) = reader.next().await? {
+        if let ReadPart::Piece(piece) = part {
+            return Ok(piece.time.or(piece.points.first().map(|p| p.time)));
+        }
+    }
+    Ok(None)
+}
+
+async fn pruned(bucket: &Bucket) -> Result<Option<Lsn>> {
+    let keys = bucket.list("p/", None, |key| matches!(key, Key::Pruned(_)));
+    let lsns = keys.await?.into_iter().filter_map(|key| match key {
+        Key::Pruned(lsn) => Some(lsn),
+        _ => None,
+    });
+    Ok(lsns.max())
+}
+
+async fn segments(bucket: &Bucket) -> Result<Vec<(Lsn, Lsn, Key)>> {
+    let keys = bucket.list("s/", None, |key| matches!(key, Key::Segment { .. }));
+    let segments = keys.await?.into_iter().filter_map(|key| match key {
+        Key::Segment { from, to } => Some((from, to, key)),
+        _ => None,
+    });
+    Ok(segments.collect())
+}
+
+async fn marks(bucket: &Bucket) -> Result<Vec<Mark>> {
+    let keys = bucket.list("m/", None, |key| matches!(key, Key::Mark(_)));
+    let mut marks = Vec::new();
+    for key in keys.await? {
+        if let Some(bytes) = bucket.read(&key, None).await?
+            && let Object::Mark(mark) = peek(bucket, &key, bytes)?
+        {
+            marks.push(mark);
+        }
+    }
+    marks.sort_by_key(|mark| mark.lsn);
+    Ok(marks)
+}
+
+async fn stored_log(bucket: &Bucket, key: &Key) -> Result<StoredLog> {
+    let Some(bytes) = bucket.read(key, None).await? else {
+        return Err(Error::Invalid(format!(
+            "object {key} was deleted meanwhile: try again"
+        )));
+    };
+    let (codec, name) = (bucket.codec()?.clone(), key.clone());
+    let decoded = crate::bucket::blocking(move || codec.decode(&name, bytes)).await?;
+    Ok(decoded.map_err(|reject| reject.of(key))?.1)
+}
+
+async fn points_of(bucket: &Bucket, key: &Key) -> Result<Vec<Point>> {
+    Ok(stored_log(bucket, key).await?.points)
+}
+
+/// Reads the log from the start on, and checks that it is one.
+async fn check_log(bucket: &Bucket, progress: &mut dyn FnMut(Progress)) -> Result<Verified> {
+    let mut reader = LogReader::new(bucket, Reading::new(None, WINDOW));
+    let mut chain = ChunkChain::new();
+    let mut verified = Verified::default();
+    let mut from = None;
+    while let Some(part) = reader.next().await? {
+        let piece = match part {
+            ReadPart::Start(_) => {
+                (chain, from) = (ChunkChain::new(), None);
+                continue;
+            }
+            ReadPart::Piece(piece) => piece,
+        };
+        verified.objects += 1;
+        verified.bytes += piece.log.len() as u64;
+        let from = *from.get_or_insert(piece.from);
+        let goal = reader.goal().unwrap_or(piece.to).max(piece.to);
+        let at = piece.to;
+        if !piece.log.is_empty() {
+            let check = move || {
+                let added = chain.add(piece.from, &piece.log, &piece.control);
+                (chain, added)
+            };
+            let (checked, added) = crate::bucket::blocking(check).await?;
+            chain = checked;
+            added?;
+        }
+        progress(Progress { from, at, goal });
+    }
+    verified.end = chain.position();
+    Ok(verified)
+}
+
+/// Reads objects, each for itself.
+async fn check_objects(bucket: &Bucket, share: f64) -> Result<Verified> {
+    let mut keys = Vec::new();
+    for prefix in ["s/", "e/"] {
+        let is_part = |key: &Key| matches!(key, Key::Segment { .. } | Key::Place { .. });
+        keys.extend(bucket.list(prefix, None, is_part).await?);
+    }
+    let limit = (share.clamp(0.0, 1.0) * u64::MAX as f64) as u64;
+    let mut chosen = Vec::new();
+    for key in keys {
+        if share >= 1.0 || random_nonce()?.0 as u64 <= limit {
+            chosen.push(key);
+        }
+    }
+    let mut verified = Verified::default();
+    let mut open: JoinSet<Result<std::result::Result<u64, ObjectError>>> = JoinSet::new();
+    let mut chosen = chosen.into_iter();
+    loop {
+        while open.len() < WINDOW
+            && let Some(key) = chosen.next()
+        {
+            let bucket = bucket.clone();
+            open.spawn(async move { check_object(&bucket, &key).await });
+        }
+        match open.join_next().await {
+            None => return Ok(verified),
+            Some(checked) => match checked.map_err(crate::bucket::panicked)?? {
+                Ok(bytes) => {
+                    verified.objects += 1;
+                    verified.bytes += bytes;
+                }
+                Err(damage) => verified.damage.push(damage.to_string()),
+            },
+        }
+    }
+}
+
+/// Returns the bytes of log in an object, or the reason why it is damaged.
+async fn check_object(bucket: &Bucket, key: &Key) -> Result<std::result::Result<u64, ObjectError>> {
+    let bytes = match bucket.store().get(key).await {
+        Answer::Missing => return Ok(Ok(0)),
+        Answer::Done(bytes) => bytes,
+        _ => match bucket.read(key, None).await? {
+            Some(bytes) => bytes,
+            None => return Ok(Ok(0)),
+        },
+    };
+    let (codec, name) = (bucket.codec()?.clone(), key.clone());
+    crate::bucket::blocking(move || match codec.decode(&name, bytes.clone()) {
+        Ok((_, stored)) => Ok(stored.log.len() as u64),
+        Err(Reject::NoLog) => match codec.peek(&name, bytes) {
+            Ok(_) => Ok(0),
+            Err(reject) => Err(reject.of(&name)),
+        },
+        Err(reject) => Err(reject.of(&name)),
+    })
+    .await
+}
