@@ -72,7 +72,7 @@ fn synchronous_commits_are_in_the_archive() {
     assert!(status.chunks > 0 && status.trouble.is_none(), "{status:?}");
     attached.close().unwrap();
     let refused = log.commit_with(b"alone", Policy::Replicated).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::ReplicaLost);
+    assert_eq!(refused.kind(), ErrorKind::NoReplica);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod exhaustive {
     mod bits;
     mod expect;
     mod failing_calls;
+    mod imports;
     #[cfg(planted)]
     mod known_bugs;
     mod lengths;

@@ -6,7 +6,7 @@ use crate::scan::end_of_log::anchor_state;
 use logforce_format::frame::Sequence;
 use logforce_format::{
     Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Expected, LogId, Lsn,
-    SEGMENT_HEADER_LEN, SegmentHeader,
+    SEGMENT_HEADER_LEN, SegmentHeader, planted,
 };
 
 /// Checker of chunks ([`LogChunk`](crate::LogChunk)): that each continues the one before, as bytes of one log.
@@ -22,6 +22,8 @@ pub struct ChunkChain {
 /// Chunk that continues the log, up to a position at which a log can end.
 pub(super) struct Checked {
     pub(super) anchor: Anchor,
+    /// True if that is the end of the chunk.
+    pub(super) is_whole: bool,
     pub(super) state: ScanState,
     /// Segments that begin in it.
     pub(super) headers: Vec<SegmentHeader>,
@@ -115,9 +117,19 @@ impl ChunkChain {
             let why = "it contains no position at which a log can end";
             return Err((from, why.to_owned()));
         };
+        // A chunk that was cut between two batches would make a shorter log.
+        let is_whole = anchor == control.anchor;
+        if !is_whole && anchor.lsn < until && !planted!("chunk-cut-short") {
+            let end = control.anchor.lsn;
+            return Err((
+                anchor.lsn,
+                format!("it ends at LSN {}, not at {end}", anchor.lsn),
+            ));
+        }
         headers.retain(|h| h.start < anchor.lsn);
         Ok(Checked {
             anchor,
+            is_whole,
             state,
             headers,
             control,
@@ -251,7 +263,7 @@ impl Step<'_> {
             let segment = self.current?;
             let first = BatchHeader::decode(self.at(segment.first_batch(), BATCH_HEADER_LEN).ok()?);
             if let Ok(first) = first {
-                let resumes = first.kind == BatchKind::Epoch && first.void_from == before.at;
+                let resumes = first.kind == BatchKind::Epoch && first.void_from <= before.at;
                 let void = ScanState {
                     at: segment.start,
                     sequence: Sequence::default(),

@@ -290,14 +290,14 @@ impl<'a> Import<'a> {
             Ok(checked) => checked,
             Err((lsn, why)) => return self.refused(lsn, why),
         };
-        let anchor = checked.anchor;
+        let (anchor, is_whole) = (checked.anchor, checked.is_whole);
         let len = anchor.lsn.since(from) as usize;
-        self.write(from, &bytes[..len.min(bytes.len())], &checked.headers)?;
+        self.write(from, &bytes[..len], &checked.headers)?;
         self.chain.advance(&checked);
         let control = checked.control;
         self.end = Some(anchor);
         self.is_complete = anchor.lsn >= until;
-        if len == bytes.len() {
+        if is_whole {
             self.whole = Some(control.clone());
         }
         self.last = Some(control);

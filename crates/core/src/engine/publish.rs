@@ -109,6 +109,16 @@ impl Engine {
         Some(Ok(self.guarantee_of(policy, end)))
     }
 
+    /// Returns the error of a callback without a result. Either the log has ended, or the callback became due
+    /// when its replica ended, and another replica was attached before the call.
+    fn undecided(&self, end: Lsn) -> Error {
+        if self.durable() >= end {
+            let why = "the log was closed, or has another replica since";
+            return self.view.replicated.lost(&self.view.path, why);
+        }
+        self.poison.check().err().unwrap_or(Error::Closed)
+    }
+
     /// Calls the callbacks that are due, in the writer thread and in the order of the records. Once the log
     /// has `ended`, calls all of them. Records that have not reached what their policy requires get an
     /// error.
@@ -124,7 +134,7 @@ impl Engine {
             for Completion { at, policy, call } in due {
                 let result = match self.result_of(policy, at.end) {
                     Some(result) => result.map(|granted| at.acknowledged(granted)),
-                    None => Err(self.poison.check().err().unwrap_or(Error::Closed)),
+                    None => Err(self.undecided(at.end)),
                 };
                 // A panic in a callback does not affect the log; the panic hook has reported it.
                 let _ = catch_unwind(AssertUnwindSafe(|| call(result)));

@@ -14,10 +14,13 @@ impl Engine {
     /// Fails if `policy` waits for a replica and none is attached. Called before an append, so that nothing
     /// is accepted then.
     pub(crate) fn check_replica(&self, policy: Policy) -> Result<()> {
-        match policy.is_replicated() {
-            true => self.view.replicated.check_attached(&self.view.path),
-            false => Ok(()),
+        if !policy.is_replicated() || self.view.replicated.is_attached() {
+            return Ok(());
         }
+        self.check()?;
+        Err(Error::NoReplica {
+            path: self.view.path.clone(),
+        })
     }
 
     /// Waits until the replica has confirmed everything below `end`, which is durable here. A failure of this
@@ -47,18 +50,18 @@ impl Engine {
         }
     }
 
-    /// Attaches a replica that needs the log as `hold` says. Returns its number; `None` if the log has one.
-    pub(crate) fn attach_replica(&self, hold: Hold) -> Option<u64> {
-        let id = self.view.replicated.attach(hold);
-        if id.is_some() {
-            self.wake_callbacks();
-        }
-        id
+    /// Attaches a replica that needs the log as `hold` says, and returns its number. Fails if the log has one,
+    /// or has failed.
+    pub(crate) fn attach_replica(&self, hold: Hold) -> Result<u64> {
+        let replicated = &self.view.replicated;
+        let id = replicated.attach(hold, &self.view.path, || self.check())?;
+        self.wake_callbacks();
+        Ok(id)
     }
 
-    /// Registers that the replica has confirmed everything below `to`.
-    pub(crate) fn replica_confirmed(&self, to: Lsn) {
-        self.view.replicated.raise(to, self.runtime());
+    /// Registers that the replica with the number `id` has confirmed everything below `to`.
+    pub(crate) fn replica_confirmed(&self, id: u64, to: Lsn) {
+        self.view.replicated.raise(id, to, self.runtime());
         self.wake_callbacks();
     }
 
@@ -108,9 +111,9 @@ impl Engine {
         let writer = {
             let mut state = self.state();
             let replicated = &self.view.replicated;
-            let passed = match replicated.is_idle() {
-                true => Lsn(u64::MAX),
-                false => replicated.lsn(),
+            let passed = match replicated.is_attached() {
+                true => replicated.lsn(),
+                false => Lsn(u64::MAX),
             };
             state.completions.note_replicated(passed);
             Wake::WriterForReplica.if_needed(state.has_callback())

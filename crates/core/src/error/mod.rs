@@ -297,9 +297,8 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// The replica has ended before it confirmed the record. An append that fails with this error has
-    /// accepted nothing. After a wait, the record is durable in this log; it is unknown whether the replica
-    /// has it.
+    /// The replica has ended before it confirmed the record. The record is durable in this log; it is unknown
+    /// whether the replica has it.
     #[error("the replica of the log in {} has ended, it confirmed everything below LSN {replicated}: {why}. Records above may or may not be in the replica. Attach a replica again with Log::replicate", path.display())]
     ReplicaLost {
         /// The directory.

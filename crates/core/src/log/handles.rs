@@ -27,6 +27,8 @@ pub struct CommitHandle {
     /// Policy that all records below `end` must meet.
     policy: Policy,
     waker_id: Option<WakerId>,
+    /// True if the record is durable here, and its task waits for the replica.
+    lacks_replica: bool,
 }
 
 impl CommitHandle {
@@ -38,6 +40,7 @@ impl CommitHandle {
             end: at.end,
             policy,
             waker_id: None,
+            lacks_replica: false,
         }
     }
 
@@ -103,8 +106,38 @@ impl CommitHandle {
     fn wakers(&self) -> &Wakers {
         match self.policy.level() {
             Some(WaitLevel::Write) => &self.engine.events.written_tasks,
-            _ if self.policy.is_replicated() => &self.engine.view.replicated.tasks,
+            _ if self.lacks_replica => &self.engine.view.replicated.tasks,
             _ => &self.engine.view.wakers,
+        }
+    }
+
+    /// Registers the task with what the record lacks: first the durable LSN, then the replicated one. A
+    /// replica that ends before the record is durable wakes the task too early, and only once.
+    fn register(&mut self, context: &Context<'_>) {
+        loop {
+            let durable = || self.engine.durable() >= self.end;
+            let lacks_replica = self.policy.is_replicated()
+                && planted!("waits-for-replica-alone", true, else durable());
+            if lacks_replica != self.lacks_replica {
+                self.deregister();
+                self.lacks_replica = lacks_replica;
+            }
+            let mut id = self.waker_id;
+            self.wakers().register(self.end, &mut id, context.waker());
+            self.waker_id = id;
+            // Otherwise the record has become durable before the registration.
+            if self.lacks_replica
+                || !self.policy.is_replicated()
+                || self.engine.durable() < self.end
+            {
+                return;
+            }
+        }
+    }
+
+    fn deregister(&mut self) {
+        if let Some(id) = self.waker_id.take() {
+            self.wakers().deregister(id);
         }
     }
 
@@ -121,9 +154,7 @@ impl CommitHandle {
                 return Poll::Ready(answer);
             }
         }
-        let mut id = self.waker_id;
-        self.wakers().register(self.end, &mut id, context.waker());
-        self.waker_id = id;
+        self.register(context);
         if planted!("recheck-after-register") {
             return Poll::Pending;
         }
@@ -137,9 +168,7 @@ impl CommitHandle {
 
 impl Drop for CommitHandle {
     fn drop(&mut self) {
-        if let Some(id) = self.waker_id {
-            self.wakers().deregister(id);
-        }
+        self.deregister();
     }
 }
 

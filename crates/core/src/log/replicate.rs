@@ -9,6 +9,7 @@ use crate::sync::wake::WaitFor;
 use crate::sync::wakers::{WakerId, refuse_in_waker};
 use crate::truncation::pin::pin_front;
 use logforce_format::{Lsn, planted};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -31,6 +32,8 @@ pub struct Replication {
     engine: Arc<Engine>,
     reader: RawReader,
     id: u64,
+    /// Ends of the chunks that were read and not confirmed, in order.
+    unconfirmed: VecDeque<Lsn>,
     /// Position at which the front was last moved for a confirmation.
     held: Lsn,
     /// Number of bytes after which it is moved again.
@@ -117,15 +120,12 @@ impl Log {
         let control = engine.files.control.current();
         let reader = RawReader::from_first_segment(engine.view.clone(), &control);
         let held = front.lsn();
-        let Some(id) = engine.attach_replica(Hold::new(held, limit, at_limit)) else {
-            return Err(Error::ReplicaAttached {
-                path: engine.view.path.clone(),
-            });
-        };
+        let id = engine.attach_replica(Hold::new(held, limit, at_limit))?;
         let mut replication = Replication {
             engine: engine.clone(),
             reader,
             id,
+            unconfirmed: VecDeque::new(),
             held,
             step: MOVE_STEP.min(limit / 8),
             waker_id: None,
@@ -155,7 +155,9 @@ impl Replication {
         let engine = &self.engine;
         let current = engine.files.control.current();
         self.reader = RawReader::after(engine.view.clone(), &current, &copied)?;
-        self.confirm(self.position())
+        self.unconfirmed.clear();
+        self.confirmed(self.position());
+        Ok(())
     }
 
     /// Returns the exclusive end of the chunks that were read.
@@ -189,14 +191,16 @@ impl Replication {
         let control = engine.files.control.current();
         let meta = engine.files.control.meta_bytes();
         let chunk = self.reader.read(&control, meta, limit, max)?;
-        if chunk.is_none() {
-            self.tried = limit;
+        match &chunk {
+            Some(chunk) => self.unconfirmed.push_back(chunk.to),
+            None => self.tried = limit,
         }
         Ok(chunk)
     }
 
     /// Confirms that everything below `to` is safe in the replica. Chunks are confirmed in order: `to` covers
-    /// everything below. An LSN below an earlier one changes nothing.
+    /// everything below. Only whole chunks count: an LSN within a chunk confirms the chunks below, because a
+    /// part of a chunk cannot be restored.
     ///
     /// # Errors
     /// [`Error::BeyondEnd`] above the chunks that were read.
@@ -205,13 +209,22 @@ impl Replication {
         if to > end {
             return Err(Error::BeyondEnd { lsn: to, end });
         }
-        self.engine.replica_confirmed(to);
-        let step = to.since(self.held) >= self.step;
-        if step {
+        let count = self.unconfirmed.partition_point(|end| *end <= to);
+        let Some(whole) = self.unconfirmed.drain(..count).next_back() else {
+            return Ok(());
+        };
+        self.confirmed(planted!("chunk-confirmed-in-part", to, else whole));
+        Ok(())
+    }
+
+    /// Moves the replicated LSN to `to`. From time to time the front follows.
+    fn confirmed(&mut self, to: Lsn) {
+        self.engine.replica_confirmed(self.id, to);
+        let moves = to.since(self.held) >= self.step;
+        if moves {
             self.held = to;
         }
-        self.engine.replica_needs(to, step);
-        Ok(())
+        self.engine.replica_needs(to, moves);
     }
 
     /// Ends the replica, because it cannot confirm more. Commits that wait for it get
@@ -267,14 +280,12 @@ impl Replication {
             if let Some(answer) = self.ready() {
                 return Poll::Ready(answer);
             }
-            let view = self.engine.view.clone();
             if let Some(id) = self.waker_id.take() {
-                view.wakers.deregister(id);
+                self.engine.view.wakers.deregister(id);
             }
             let next = self.position().max(self.tried).plus(1);
-            let mut id = None;
-            view.wakers.register(next, &mut id, context.waker());
-            self.waker_id = id;
+            let wakers = &self.engine.view.wakers;
+            wakers.register(next, &mut self.waker_id, context.waker());
             if planted!("replica-looks-once") {
                 return Poll::Pending;
             }

@@ -80,9 +80,16 @@ impl Follower {
     /// no replica is attached, it returns nothing new. When the log is closed, it ends at the replicated LSN
     /// of that moment.
     pub fn replicated(mut self) -> Follower {
+        self.deregister();
         self.reader.stop_at_replicated();
         self.replicated = true;
         self
+    }
+
+    fn deregister(&mut self) {
+        if let Some(id) = self.waker_id.take() {
+            self.advanced().1.deregister(id);
+        }
     }
 
     /// Returns the event and the tasks that are notified when the follower may continue.
@@ -225,14 +232,10 @@ impl Stream for Follower {
             return Poll::Ready(answer);
         }
         // A registration is for a single LSN: the next one that is not durable.
-        let before = this.waker_id.take();
+        this.deregister();
         let next = this.reader.limit().plus(1);
-        let wakers = this.advanced().1;
-        if let Some(id) = before {
-            wakers.deregister(id);
-        }
         let mut id = None;
-        wakers.register(next, &mut id, context.waker());
+        this.advanced().1.register(next, &mut id, context.waker());
         this.waker_id = id;
         if planted!("recheck-follower-after-register") {
             return Poll::Pending;
@@ -246,9 +249,7 @@ impl Stream for Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        if let Some(id) = self.waker_id {
-            self.advanced().1.deregister(id);
-        }
+        self.deregister();
     }
 }
 

@@ -4,11 +4,13 @@
 //! range that a repair has voided. These bytes mean nothing and are read as zeroes.
 
 use crate::error::{Error, Result};
-use crate::read::batches::{Batches, Loaded};
+use crate::read::batches::{Batches, Loaded, damaged};
 use crate::read::view::View;
 use crate::scan::batch::ScanState;
 use crate::scan::end_of_log::anchor_state;
-use logforce_format::{Anchor, BatchKind, Control, LogId, Lsn};
+use crate::scan::resume::Resumptions;
+use logforce_device::ReadSource;
+use logforce_format::{Anchor, Control, LogId, Lsn, decide, planted};
 use std::sync::Arc;
 
 /// A part of the log as bytes: whole batches, with what a copy needs to become a log that ends there.
@@ -95,6 +97,8 @@ pub(crate) struct RawReader {
     batches: Batches,
     /// State at the end of the last chunk.
     state: ScanState,
+    /// Resumptions in the void range that was read last, and the end of that range.
+    resumptions: Option<(Lsn, Resumptions)>,
 }
 
 /// Returns the anchor at a boundary; `None` within an atomic append, or if too little is known.
@@ -125,6 +129,7 @@ impl RawReader {
             view,
             batches: Batches::large_reads(),
             state,
+            resumptions: None,
         }
     }
 
@@ -144,14 +149,33 @@ impl RawReader {
         if lsn < front {
             return Err(Error::Truncated { lsn, front });
         }
-        let mut batches = Batches::large_reads();
+        let diverged = Error::Diverged {
+            path: view.path.clone(),
+            lsn,
+            from: front,
+        };
+        let mut reader = RawReader {
+            view: view.clone(),
+            batches: Batches::large_reads(),
+            state: anchor_state(copied),
+            resumptions: None,
+        };
+        let voided = view.voids().covering(lsn);
+        if let Some((from, to)) = voided {
+            // A repair may have ended this log below, and have left the batches of the copy readable.
+            let found = reader.resumptions(from, to, current)?;
+            if found.cutting(lsn, current).is_some() && !planted!("replica-behind-a-repair") {
+                return Err(diverged);
+            }
+        }
         // The checksum of the last batch depends on everything below.
         let link = if lsn == current.first_segment {
             Some(current.first_prev_crc)
         } else if lsn > view.durable() {
             None
         } else {
-            match batches.holding(&view, Lsn(lsn.0.saturating_sub(1))) {
+            let last = Lsn(lsn.0.saturating_sub(1));
+            match reader.batches.holding(&view, last) {
                 Ok(batch) => batch
                     .filter(|b| b.next.at == lsn)
                     .and_then(|b| b.next.prev_crc),
@@ -159,18 +183,10 @@ impl RawReader {
                 Err(e) => return Err(e),
             }
         };
-        if link != Some(anchor.prev_crc) {
-            return Err(Error::Diverged {
-                path: view.path.clone(),
-                lsn,
-                from: front,
-            });
+        match link == Some(anchor.prev_crc) {
+            true => Ok(reader),
+            false => Err(diverged),
         }
-        Ok(RawReader {
-            view,
-            batches,
-            state: anchor_state(copied),
-        })
     }
 
     /// Returns the end of the last chunk.
@@ -178,37 +194,37 @@ impl RawReader {
         self.state.at
     }
 
-    /// Loads the batch that follows `before`.
-    fn load(&mut self, before: ScanState) -> Result<Loaded> {
-        match self.resumption(before)? {
-            Some(batch) => Ok(batch),
-            None => self.batches.load(&self.view, before),
-        }
+    /// Loads the batch that follows `before`: the next one, or the one with which a repair, or an opening on
+    /// a device with larger blocks, has continued the log in a later segment. Batches that this one voids may
+    /// still be readable.
+    fn load(&mut self, before: ScanState, control: &Control) -> Result<Loaded> {
+        let covering = self.view.voids().covering(before.at);
+        let before = match covering {
+            Some((_, to)) => self
+                .resumptions(before.at, to, control)?
+                .at(&before)
+                .unwrap_or(before),
+            None => before,
+        };
+        self.batches.load(&self.view, before)
     }
 
-    /// Returns the batch with which a repair, or an opening on a device with larger blocks, has continued the
-    /// log in a later segment: its void range begins exactly here.
-    fn resumption(&mut self, before: ScanState) -> Result<Option<Loaded>> {
-        let covering = self.view.voids().covering(before.at);
-        let Some((_, to)) = covering.filter(|(from, _)| *from == before.at) else {
-            return Ok(None);
-        };
-        let segment = self.view.segments().containing(to);
-        if segment.is_none_or(|s| to > s.header.first_batch()) {
-            return Ok(None);
-        }
-        match self
-            .batches
-            .load(&self.view, ScanState { at: to, ..before })
-        {
-            Ok(batch) => {
-                let header = &batch.header;
-                let resumes = header.kind == BatchKind::Epoch && header.void_from == before.at;
-                Ok(resumes.then_some(batch))
+    /// Returns the resumptions above `at` in the void range that ends at `to`.
+    fn resumptions(&mut self, at: Lsn, to: Lsn, control: &Control) -> Result<&Resumptions> {
+        let found = match self.resumptions.take() {
+            Some((end, found)) if end == to => found,
+            _ => {
+                let mut segments = self.view.segments().above(at);
+                segments.retain(|s| s.header.start < to);
+                let found = Resumptions::among(segments, control, ReadSource::Cache)?;
+                if let Some((lsn, lost)) = found.unread().first() {
+                    let case = decide(lost.seen, true, false);
+                    return Err(damaged(&self.view, *lsn, case, lost.found.clone()));
+                }
+                found
             }
-            Err(Error::Damaged(_)) => Ok(None),
-            Err(e) => Err(e),
-        }
+        };
+        Ok(&self.resumptions.insert((to, found)).1)
     }
 
     /// Returns the next chunk below `limit`. It ends at the first possible position at which it has `max`
@@ -225,7 +241,7 @@ impl RawReader {
         let (mut state, mut bytes, mut frames) = (self.state, Vec::new(), 0);
         let mut end = None;
         while state.at < limit {
-            let batch = self.load(state)?;
+            let batch = self.load(state, control)?;
             state = batch.next;
             frames += u64::from(batch.header.frames);
             self.copy(from, &batch, &mut bytes);

@@ -29,9 +29,9 @@ pub(crate) struct Replicated {
 }
 
 /// State of the log's replica.
-#[derive(Debug, Default, Clone)]
+#[derive(Default)]
 enum Status {
-    /// No replica was attached.
+    /// No replica was attached yet.
     #[default]
     None,
     /// A replica is attached, with its number, and the log is kept for it.
@@ -50,16 +50,29 @@ impl Replicated {
         Lsn(self.lsn.load(Acquire))
     }
 
-    /// Attaches a replica that needs the log as `hold` says. Returns its number; `None` if another one is
-    /// attached.
-    pub(crate) fn attach(&self, hold: Hold) -> Option<u64> {
+    /// Attaches a replica that needs the log as `hold` says, unless another one is attached or `check` fails.
+    /// Returns its number.
+    ///
+    /// The check runs with the status locked. A deposed log fails before its replica ends, so the check sees
+    /// the failure. Otherwise the successor could confirm records that another machine does not have.
+    pub(crate) fn attach(
+        &self,
+        hold: Hold,
+        path: &Path,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<u64> {
         let mut status = self.status();
         if matches!(*status, Status::Attached(..)) {
-            return None;
+            return Err(Error::ReplicaAttached {
+                path: path.to_owned(),
+            });
+        }
+        if !planted!("attached-when-deposed") {
+            check()?;
         }
         let id = self.next.fetch_add(1, Relaxed);
         *status = Status::Attached(id, hold);
-        Some(id)
+        Ok(id)
     }
 
     /// Returns what the replica needs of the log; `None` without one.
@@ -77,7 +90,7 @@ impl Replicated {
         }
     }
 
-    /// Fails if no replica is attached. Commits check this before they append.
+    /// Fails if no replica is attached.
     pub(crate) fn check_attached(&self, path: &Path) -> Result<()> {
         match &*self.status() {
             Status::Attached(..) => Ok(()),
@@ -86,6 +99,11 @@ impl Replicated {
             }),
             Status::Ended(why) => Err(self.lost(path, why)),
         }
+    }
+
+    /// Returns true if a replica is attached. Otherwise nothing will be confirmed.
+    pub(crate) fn is_attached(&self) -> bool {
+        matches!(*self.status(), Status::Attached(..))
     }
 
     /// Returns the result of waiting for `end`, if it is known.
@@ -100,15 +118,13 @@ impl Replicated {
             return Some(Ok(()));
         }
         match &*status {
-            Status::Attached(..) => None,
-            Status::None => Some(Err(Error::NoReplica {
-                path: path.to_owned(),
-            })),
             Status::Ended(why) => Some(Err(self.lost(path, why))),
+            Status::None | Status::Attached(..) => None,
         }
     }
 
-    fn lost(&self, path: &Path, why: &str) -> Error {
+    /// Returns the error of a commit that its replica has not confirmed.
+    pub(crate) fn lost(&self, path: &Path, why: &str) -> Error {
         Error::ReplicaLost {
             path: path.to_owned(),
             replicated: self.lsn(),
@@ -116,13 +132,13 @@ impl Replicated {
         }
     }
 
-    /// Raises the replicated LSN. Does nothing after the replica has ended: a deposed replica must not
-    /// confirm records that its successor does not have.
-    pub(crate) fn raise(&self, to: Lsn, runtime: &dyn Runtime) {
+    /// Raises the replicated LSN, if the replica with the number `id` is attached. A deposed replica, or one that
+    /// was dropped at its limit, must not confirm records that its successor does not have.
+    pub(crate) fn raise(&self, id: u64, to: Lsn, runtime: &dyn Runtime) {
         {
             let status = self.status();
             let goes_on = planted!("ended-replica-confirms");
-            if !matches!(*status, Status::Attached(..)) && !goes_on {
+            if !matches!(*status, Status::Attached(attached, _) if attached == id) && !goes_on {
                 return;
             }
             self.lsn.fetch_max(to.0, AcqRel);
@@ -150,11 +166,6 @@ impl Replicated {
             _ => return,
         };
         self.end(id, why, runtime);
-    }
-
-    /// Returns true if no replica is attached, so that nothing will be confirmed.
-    pub(crate) fn is_idle(&self) -> bool {
-        !matches!(*self.status(), Status::Attached(..))
     }
 
     /// Wakes everything that waits for the replicated LSN.

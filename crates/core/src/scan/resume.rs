@@ -110,6 +110,15 @@ impl Resumptions {
         control: &Control,
         source: ReadSource,
     ) -> Result<Self> {
+        Self::among(segments.above(from), control, source)
+    }
+
+    /// Reads the first batches of these segments.
+    pub(crate) fn among(
+        segments: Vec<Arc<Segment>>,
+        control: &Control,
+        source: ReadSource,
+    ) -> Result<Self> {
         let mut read_buffer = ReadBuffer::new(source);
         // Reads only one header per segment, without read-ahead.
         read_buffer.limit(BATCH_HEADER_LEN as u64);
@@ -117,7 +126,7 @@ impl Resumptions {
             anchor: control.anchor.lsn,
             ..Resumptions::default()
         };
-        for segment in segments.above(from) {
+        for segment in segments {
             let first = segment.header.first_batch();
             let offset = segment.offset(first);
             let bytes = match read_buffer.get(&segment, offset, BATCH_HEADER_LEN)? {

@@ -119,7 +119,7 @@ fn blocked_commits_return_when_confirmed_and_fail_with_the_replica() {
     assert!(lost.to_string().contains("the bucket is gone"), "{lost}");
     assert_eq!(log.last().unwrap().unwrap().data, b"second", "durable here");
     let refused = log.commit_with(b"third", Policy::Replicated).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::ReplicaLost);
+    assert_eq!(refused.kind(), ErrorKind::NoReplica);
     assert_eq!(log.last().unwrap().unwrap().data, b"second");
     log.commit(b"without a replica").unwrap();
     assert_eq!(log.stats().counters.commits_replicated, 2);
@@ -177,11 +177,13 @@ fn a_deposed_log_accepts_nothing() {
     assert!(waiting.wait().is_err());
     for policy in [Policy::Force, Policy::Replicated] {
         let refused = log.commit_with(b"split brain", policy).unwrap_err();
-        match refused {
-            Error::Poisoned { cause, .. } => assert_eq!(cause.kind(), ErrorKind::Deposed),
-            other => assert_eq!(other.kind(), ErrorKind::ReplicaLost, "{other}"),
-        }
+        let Error::Poisoned { cause, .. } = refused else {
+            panic!("{policy:?}: {refused}");
+        };
+        assert_eq!(cause.kind(), ErrorKind::Deposed);
     }
+    let again = log.replicate(ReplicaOptions::new()).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Poisoned);
 }
 
 #[test]

@@ -9,7 +9,7 @@ const REPAIR_CRASHES: &str = "repairs::a_power_cut_in_a_repair_loses_nothing";
 const REPAIRS_LATER: &str = "repairs::what_was_cut_stays_cut";
 
 /// Test that must catch each bug. Other tests would only take time.
-const SUSPECTS: [(&str, &str); 32] = [
+const SUSPECTS: [(&str, &str); 34] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -81,6 +81,11 @@ const SUSPECTS: [(&str, &str); 32] = [
     ("repair-begins-at-once", REPAIR_CRASHES),
     ("cut-is-left", REPAIRS_LATER),
     ("cut-end-unforced", REPAIRS_LATER),
+    ("chunk-cut-short", "imports::every_length_of_every_chunk"),
+    (
+        "replica-behind-a-repair",
+        "imports::a_repaired_log_and_the_chunks_from_before",
+    ),
 ];
 
 #[test]

@@ -25,5 +25,6 @@ mod harness;
 mod known_bugs;
 mod medium;
 mod page_files;
+mod replicas;
 mod truncating;
 mod world;
