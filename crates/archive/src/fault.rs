@@ -46,8 +46,46 @@ pub(crate) enum Fault {
     DeletedBeforePruned,
     /// The floor rises over chunks that no segment covers.
     FloorAboveSegments,
+    /// A chunk says of places in flight that they hold chunks.
+    SettledTooEarly,
+    /// A taker counts the first of its seals that is created, not the first seal of the epoch.
+    AnySealCounts,
+    /// A claim does not compare the end of the chain again once it has sealed it.
+    EndComparedOnce,
+    /// A segment is put before its end is confirmed.
+    SegmentTooEarly,
+    /// Each round of a takeover puts as many seals as the first.
+    SealsNotDoubled,
     /// The floor of an old epoch rises although no chunk of the new one is confirmed.
     SweptTooEarly,
+}
+
+#[cfg(test)]
+impl Fault {
+    /// All planted faults.
+    pub(crate) const ALL: &[Fault] = &[
+        Fault::AcknowledgedBehindAHole,
+        Fault::ExistingIsMine,
+        Fault::SealPassedOver,
+        Fault::DeletedBeforeTheFloor,
+        Fault::SealDeleted,
+        Fault::FloorMovesBack,
+        Fault::NoLookAfterOwnSeal,
+        Fault::NoLookAfterOthersSeal,
+        Fault::HintTooEarly,
+        Fault::DeposedGoesOn,
+        Fault::ShorterGoesOn,
+        Fault::RestorerLooksOnce,
+        Fault::PrunedBelowLocalFront,
+        Fault::DeletedBeforePruned,
+        Fault::FloorAboveSegments,
+        Fault::SettledTooEarly,
+        Fault::AnySealCounts,
+        Fault::EndComparedOnce,
+        Fault::SegmentTooEarly,
+        Fault::SealsNotDoubled,
+        Fault::SweptTooEarly,
+    ];
 }
 
 #[cfg(test)]
@@ -59,4 +97,10 @@ thread_local! {
 #[cfg(test)]
 pub(crate) fn is(fault: Fault) -> bool {
     PLANTED.get() == Some(fault)
+}
+
+/// Enables a fault on this thread, or none.
+#[cfg(test)]
+pub(crate) fn plant(fault: Option<Fault>) {
+    PLANTED.set(fault);
 }

@@ -21,6 +21,8 @@ mod fault;
 pub mod format;
 pub mod key;
 mod level;
+#[cfg(test)]
+mod model;
 pub mod object;
 mod piece;
 pub mod protocol;

@@ -147,6 +147,10 @@ impl Claim {
                     open.remove(&seal.place);
                 }
                 let base = *base;
+                if fault!(AnySealCounts) && answer == Answer::Done {
+                    self.epoch = Epoch(self.epoch.0 + 1);
+                    return self.claimed(base.lsn);
+                }
                 if open.is_empty() {
                     if fault!(HintTooEarly) {
                         self.write_hint(Epoch(self.epoch.0 + 1), base.lsn);
@@ -255,7 +259,9 @@ impl Claim {
     /// number a taker may follow for ever.
     fn put_seals(&mut self, end: Base) {
         let places = end.place..end.place.saturating_add(self.seals);
-        self.seals = self.seals.saturating_mul(2);
+        if !fault!(SealsNotDoubled) {
+            self.seals = self.seals.saturating_mul(2);
+        }
         for place in places.clone() {
             self.todo.push(Request::Create(Object::Seal(Seal {
                 epoch: self.epoch,
@@ -274,7 +280,11 @@ impl Claim {
             return;
         };
         // Checked again: puts of the process before may have landed since the first check.
-        let result = self.check(first).map(|()| Claimed {
+        let checked = match fault!(EndComparedOnce) {
+            true => Ok(()),
+            false => self.check(first),
+        };
+        let result = checked.map(|()| Claimed {
             identity,
             epoch,
             nonce,

@@ -93,7 +93,10 @@ impl Writer {
             from,
             to,
             front,
-            settled: self.settled,
+            settled: match fault!(SettledTooEarly) {
+                true => self.next,
+                false => self.settled,
+            },
             time,
         };
         let put = Put::new(Object::Chunk(chunk));
@@ -202,7 +205,8 @@ impl Writer {
     /// `covered` is the result of the call before, if there was one. Above the confirmed end another machine
     /// may write other bytes at the same positions.
     pub fn cover(&self, covered: Option<Lsn>, segments: &[Segment]) -> Cover {
-        let confirmed = |segment: &&Segment| segment.to <= self.confirmed;
+        let confirmed =
+            |segment: &&Segment| segment.to <= self.confirmed || fault!(SegmentTooEarly);
         let segments = segments.iter().filter(confirmed).copied().collect();
         Cover::new(self.claimed.identity.start, covered, segments)
     }
