@@ -56,6 +56,12 @@ pub(crate) enum Fault {
     SegmentTooEarly,
     /// Each round of a takeover puts as many seals as the first.
     SealsNotDoubled,
+    /// A scan ends at a place whose chunk was removed.
+    HoleIsTheEnd,
+    /// A taker seals an epoch without a look for later ones.
+    SealedWithoutALook,
+    /// A restorer ends at the first epoch without a seal.
+    RestorerEndsEarly,
     /// The floor of an old epoch rises although no chunk of the new one is confirmed.
     SweptTooEarly,
 }
@@ -84,6 +90,9 @@ impl Fault {
         Fault::EndComparedOnce,
         Fault::SegmentTooEarly,
         Fault::SealsNotDoubled,
+        Fault::HoleIsTheEnd,
+        Fault::SealedWithoutALook,
+        Fault::RestorerEndsEarly,
         Fault::SweptTooEarly,
     ];
 }

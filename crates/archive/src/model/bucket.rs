@@ -86,6 +86,10 @@ impl Bucket {
         self.objects.contains_key(key)
     }
 
+    pub(super) fn keys(&self) -> impl Iterator<Item = Key> {
+        self.objects.keys().cloned()
+    }
+
     /// Returns the bucket without its hint, which decides nothing.
     pub(super) fn without_hint(&self) -> Bucket {
         let mut bucket = self.clone();

@@ -8,10 +8,12 @@
 //! - `bucket`, `node`, `restorer`: the surroundings;
 //! - `world`, `steps`, `properties`: the states, the steps between them, and what has to hold;
 //! - `tests`: the bounds, and the planted faults that each has to find;
-//! - `chase`: a takeover of a fast writer, which is about an end and not about an order.
+//! - `chase`: a takeover of a fast writer, which is about an end and not about an order;
+//! - `damage`: archives of which an object was removed.
 
 mod bucket;
 mod chase;
+mod damage;
 mod node;
 mod properties;
 mod restorer;

@@ -6,7 +6,7 @@
 
 use super::error::Error;
 use super::put::Put;
-use super::request::{Answer, Request};
+use super::request::{Answer, Listing, Request};
 use super::scan::{Base, Scan, Scanned};
 use crate::fault::fault;
 use crate::key::{Epoch, Key};
@@ -67,6 +67,8 @@ pub struct Claim {
     /// Nonce and name of the owner of `epoch`. Epoch 0 has none.
     owner: Option<(Nonce, String)>,
     seals: u64,
+    /// Objects of later epochs; `None` before the look.
+    has_later: Option<bool>,
     todo: Vec<Request>,
 }
 
@@ -76,6 +78,8 @@ enum Stage {
     NewIdentity(Put),
     Hint,
     Scan(Scan),
+    /// Look for later epochs, before the first seal in this one.
+    Later(Base),
     /// Places whose puts have not been answered, and where the next scan begins.
     Seals(BTreeSet<u64>, Base),
     Ended(Result<Claimed, Error>),
@@ -92,6 +96,7 @@ impl Claim {
             epoch: Epoch(0),
             owner: None,
             seals,
+            has_later: None,
             todo: vec![Request::Get(Key::Identity)],
         }
     }
@@ -140,6 +145,21 @@ impl Claim {
                     None => {}
                     Some(Ok(scanned)) => self.scanned(scanned),
                     Some(Err(error)) => self.stage = Stage::Ended(Err(error)),
+                }
+            }
+            Stage::Later(end) => {
+                let end = *end;
+                match answer {
+                    Answer::Listed(keys) if keys.is_empty() => {
+                        self.has_later = Some(false);
+                        self.put_seals(end);
+                    }
+                    // The seal may be younger than the scan. A further scan finds it, or it was removed.
+                    Answer::Listed(_) => {
+                        self.has_later = Some(true);
+                        self.stage = Stage::Scan(Scan::again(self.epoch, end));
+                    }
+                    _ => self.todo.push(request.clone()),
                 }
             }
             Stage::Seals(open, base) => {
@@ -211,11 +231,12 @@ impl Claim {
         let end = scanned.end;
         let Some(seal) = scanned.seal else {
             match self.check(end.lsn) {
-                Ok(()) => self.put_seals(end),
+                Ok(()) => self.seal(end),
                 Err(error) => self.stage = Stage::Ended(Err(error)),
             }
             return;
         };
+        self.has_later = None;
         self.epoch = Epoch(self.epoch.0 + 1);
         let is_mine = seal.nonce == self.who.nonce;
         self.owner = Some((seal.nonce, seal.owner));
@@ -251,6 +272,23 @@ impl Claim {
             return Err(Error::Detached { local, archive });
         }
         Ok(())
+    }
+
+    /// Seals the epoch, unless a later one has objects: then the seal was removed, and another would fork the log.
+    fn seal(&mut self, end: Base) {
+        match self.has_later {
+            Some(true) => {
+                let (epoch, place) = (self.epoch, end.place);
+                let (lsn, key) = (end.lsn, Some(Key::Place { epoch, place }));
+                self.stage = Stage::Ended(Err(Error::Gap { lsn, key }));
+            }
+            Some(false) => self.put_seals(end),
+            None if fault!(SealedWithoutALook) => self.put_seals(end),
+            None => {
+                self.todo.push(Request::List(Listing::After(self.epoch)));
+                self.stage = Stage::Later(end);
+            }
+        }
     }
 
     /// Puts seals side by side in the first free places.

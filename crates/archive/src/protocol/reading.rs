@@ -8,6 +8,7 @@ use super::cover::{holder, pruned, segments};
 use super::error::Error;
 use super::request::{Answer, Listing, Request};
 use super::scan::{Scan, Scanned};
+use crate::fault::fault;
 use crate::key::{Epoch, Key};
 use crate::object::{Chunk, Hint, Identity, Object, Segment};
 use logforce::Lsn;
@@ -33,6 +34,8 @@ pub struct Reading {
     from: Lsn,
     identity: Option<Identity>,
     hint: Option<Hint>,
+    /// Epoch that was seen to have later ones.
+    has_later: Option<Epoch>,
     /// Plans begin at epoch 0: segments do not reach up to the epoch of the hint.
     from_origin: bool,
     /// Start of what is read.
@@ -54,6 +57,8 @@ enum Stage {
     Begin,
     Hint,
     Scan(Scan),
+    /// Look for epochs after the last one.
+    Later,
     Segments,
     /// Second look at what was pruned.
     Pruned(BTreeSet<Segment>),
@@ -83,6 +88,7 @@ impl Reading {
             from: Lsn(0),
             identity: None,
             hint: None,
+            has_later: None,
             from_origin: false,
             start: None,
             at: None,
@@ -158,7 +164,7 @@ impl Reading {
             (Stage::Scan(scan), answer) => {
                 let scanned = scan.answer(request, answer);
                 #[cfg(test)]
-                let scanned = match crate::fault::fault!(RestorerLooksOnce) {
+                let scanned = match fault!(RestorerLooksOnce) {
                     true => scanned.or_else(|| scan.without_second_look(|_| true)),
                     false => scanned,
                 };
@@ -167,6 +173,17 @@ impl Reading {
                     Some(Ok(scanned)) => self.scanned(scanned),
                     Some(Err(error)) => self.fail(error),
                 }
+            }
+            // The seal may be younger than the scan. A new plan finds it, or it was removed.
+            (Stage::Later, Answer::Listed(keys))
+                if !keys.is_empty() && !fault!(RestorerEndsEarly) =>
+            {
+                self.has_later = self.plan.epochs.last().map(|(epoch, _)| *epoch);
+                self.begin();
+            }
+            (Stage::Later, Answer::Listed(_)) => {
+                self.stage = Stage::Segments;
+                self.todo.push(Request::List(Listing::Segments(Lsn(0))));
             }
             (Stage::Segments, Answer::Listed(keys)) => {
                 self.stage = Stage::Pruned(segments(&keys).collect());
@@ -233,16 +250,14 @@ impl Reading {
             return;
         }
         // An epoch with a successor has a seal. Without one, an object was removed from the archive.
-        if self.hint.as_ref().is_some_and(|hint| hint.epoch > epoch) {
-            let key = Key::Place {
-                epoch,
-                place: end.place,
-            };
-            let (lsn, key) = (end.lsn, Some(key));
+        let has_later = self.has_later == Some(epoch);
+        if has_later || self.hint.as_ref().is_some_and(|hint| hint.epoch > epoch) {
+            let place = end.place;
+            let (lsn, key) = (end.lsn, Some(Key::Place { epoch, place }));
             return self.fail(Error::Gap { lsn, key });
         }
-        self.stage = Stage::Segments;
-        self.todo.push(Request::List(Listing::Segments(Lsn(0))));
+        self.stage = Stage::Later;
+        self.todo.push(Request::List(Listing::After(epoch)));
     }
 
     /// Puts the keys of the plan in order: segments below each floor, then chunks.

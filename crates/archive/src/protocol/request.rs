@@ -50,6 +50,8 @@ pub enum Listing {
     },
     /// Chunks and seals of all epochs before this one.
     Before(Epoch),
+    /// Chunks and seals of all epochs after this one.
+    After(Epoch),
     /// Floors of an epoch.
     Floors(Epoch),
     /// Segments that start at or above a position.
@@ -63,7 +65,7 @@ impl Listing {
     pub fn prefix(&self) -> String {
         match self {
             Listing::Places { epoch, .. } => format!("e/{:020}/", epoch.0),
-            Listing::Before(_) => "e/".to_owned(),
+            Listing::Before(_) | Listing::After(_) => "e/".to_owned(),
             Listing::Floors(epoch) => format!("f/{:020}/", epoch.0),
             Listing::Segments(_) => "s/".to_owned(),
             Listing::Pruned => "p/".to_owned(),
@@ -77,6 +79,8 @@ impl Listing {
                 let epoch = *epoch;
                 Key::Place { epoch, place }.to_string()
             }),
+            // Sorts behind each name of this epoch, since a digit sorts behind a slash.
+            Listing::After(epoch) => Some(format!("e/{:020}0", epoch.0)),
             // Sorts before each name of a segment that starts there.
             Listing::Segments(from) => Some(format!("s/{:020}", from.0)),
             Listing::Before(_) | Listing::Floors(_) | Listing::Pruned => None,
@@ -90,10 +94,72 @@ impl Listing {
                 e == epoch && (from..to).contains(&place)
             }
             (Listing::Before(end), Key::Place { epoch, .. }) => epoch < end,
+            (Listing::After(start), Key::Place { epoch, .. }) => epoch > start,
             (Listing::Floors(epoch), Key::Floor { epoch: e, .. }) => e == epoch,
             (Listing::Segments(lsn), Key::Segment { from, .. }) => from >= lsn,
             (Listing::Pruned, Key::Pruned(_)) => true,
             _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what object storage lists: names with the prefix, behind `after`, up to the first that does not
+    /// belong.
+    fn listed(listing: Listing, keys: &[Key]) -> Vec<Key> {
+        let mut names: Vec<(String, &Key)> =
+            keys.iter().map(|key| (key.to_string(), key)).collect();
+        names.sort();
+        let from = names.into_iter().filter(|(name, _)| {
+            let is_behind = listing.after().is_none_or(|after| *name > after);
+            name.starts_with(&listing.prefix()) && is_behind
+        });
+        let keys = from.map(|(_, key)| key.clone());
+        keys.take_while(|key| listing.contains(key)).collect()
+    }
+
+    #[test]
+    fn a_listing_returns_all_keys_that_it_contains() {
+        let numbers = [0, 1, 2, 9, 10, 11, u64::MAX];
+        let mut keys = vec![Key::Identity, Key::Hint, Key::Mark("x".to_owned())];
+        for a in numbers {
+            keys.push(Key::Pruned(Lsn(a)));
+            for place in numbers {
+                let (epoch, from) = (Epoch(a), Lsn(a));
+                let (lsn, to) = (Lsn(place), Lsn(place));
+                keys.push(Key::Place { epoch, place });
+                keys.push(Key::Floor { epoch, place, lsn });
+                keys.push(Key::Segment { from, to });
+            }
+        }
+        keys.sort();
+        for a in numbers {
+            let epoch = Epoch(a);
+            let listings = [
+                Listing::Before(epoch),
+                Listing::After(epoch),
+                Listing::Floors(epoch),
+                Listing::Segments(Lsn(a)),
+                Listing::Pruned,
+                Listing::Places {
+                    epoch,
+                    from: 0,
+                    to: 10,
+                },
+                Listing::Places {
+                    epoch,
+                    from: 9,
+                    to: u64::MAX,
+                },
+            ];
+            for listing in listings {
+                let mut all = keys.clone();
+                all.retain(|key| listing.contains(key));
+                assert_eq!(listed(listing, &keys), all, "{listing:?}");
+            }
         }
     }
 }

@@ -20,6 +20,10 @@ pub(crate) struct Scan {
     stage: Stage,
     /// First place that was not listed.
     free: u64,
+    /// Last place that was listed above it.
+    beyond: Option<u64>,
+    /// Place below which the object there says that chunks were.
+    settled: u64,
     heads: BTreeMap<u64, Object>,
     open: BTreeSet<Request>,
     todo: Vec<Request>,
@@ -36,6 +40,7 @@ pub(crate) struct Base {
 enum Stage {
     FirstLook,
     Places,
+    Beyond,
     Last,
     Run,
     SecondLook,
@@ -75,6 +80,8 @@ impl Scan {
             base,
             stage: Stage::Anew,
             free: base.place,
+            beyond: None,
+            settled: 0,
             heads: BTreeMap::new(),
             open: BTreeSet::new(),
             todo: Vec::new(),
@@ -109,6 +116,10 @@ impl Scan {
                 let (from, to) = (self.base.place, u64::MAX);
                 self.ask(Request::List(Listing::Places { epoch, from, to }));
             }
+            Stage::Beyond => match self.beyond {
+                Some(place) => self.get(place),
+                None => return self.read_end(),
+            },
             Stage::Last => self.get(self.free - 1),
             Stage::Run | Stage::Anew => {}
         }
@@ -137,12 +148,18 @@ impl Scan {
                 }
                 self.enter(Stage::Places);
             }
-            (Stage::Last | Stage::Run, Request::Get(key), Answer::Found(object)) => {
+            (
+                Stage::Beyond | Stage::Last | Stage::Run,
+                Request::Get(key),
+                Answer::Found(object),
+            ) => {
                 if let Err(error) = self.found(key, object) {
                     return Some(Err(error));
                 }
             }
-            (Stage::Last | Stage::Run, _, Answer::Missing) => self.stage = Stage::Anew,
+            (Stage::Beyond | Stage::Last | Stage::Run, _, Answer::Missing) => {
+                self.stage = Stage::Anew;
+            }
             _ => {}
         }
         if self.stage == Stage::Anew && self.open.is_empty() {
@@ -184,6 +201,12 @@ impl Scan {
             }
             self.free += 1;
         }
+        self.beyond = places.last().copied().filter(|last| *last > self.free);
+        self.settled = 0;
+        self.enter(Stage::Beyond);
+    }
+
+    fn read_end(&mut self) {
         match self.free == self.base.place {
             true => self.enter(Stage::SecondLook),
             false => self.enter(Stage::Last),
@@ -196,6 +219,11 @@ impl Scan {
             (Key::Place { place, .. }, Object::Seal(seal)) => (*place, seal.settled),
             _ => return Err(Error::Misplaced { key: key.clone() }),
         };
+        if self.stage == Stage::Beyond {
+            self.settled = settled;
+            self.read_end();
+            return Ok(());
+        }
         self.heads.insert(place, object);
         if self.stage == Stage::Last {
             self.enter(Stage::Run);
@@ -233,6 +261,12 @@ impl Scan {
                 }
             },
         };
+        // Objects behind a hole are usual: puts in flight. This hole was a chunk, and the floor is not above it.
+        if seal.is_none() && self.settled > place && !fault!(HoleIsTheEnd) {
+            let epoch = self.epoch;
+            let key = Some(Key::Place { epoch, place });
+            return Err(Error::Gap { lsn, key });
+        }
         Ok(Scanned {
             base: self.base,
             end: Base { place, lsn },
