@@ -75,10 +75,7 @@ pub(super) fn answer<T>(operation: Operation, subject: String, error: &Error) ->
         cause: cause(&text, status),
         remedy,
     };
-    let answered = |name: &str| {
-        status.is_none_or(|status| !(500..=599).contains(&status)) && text.contains(name)
-    };
-    let hopeless = HOPELESS.iter().find(|(name, _)| answered(name));
+    let hopeless = HOPELESS.iter().find(|(name, _)| text.contains(name));
     if let Some((_, remedy)) = hopeless {
         return Answer::Refused(failed(Some(*remedy)));
     }

@@ -138,6 +138,25 @@ fn other_logs_other_versions_and_other_programs_are_told_apart() {
 }
 
 #[test]
+fn fields_that_a_kind_does_not_have_and_lengths_that_disagree_are_seen() {
+    let codec = codec(None);
+    let with = |key: &Key, object: &Bytes, at: usize| {
+        let mut bytes = object.to_vec();
+        bytes[at] ^= 1;
+        fix(&mut bytes);
+        read(&codec, key, bytes.into())
+    };
+    for object in notes("name") {
+        let bytes = codec.encode(&object).unwrap();
+        // Front, in none of these.
+        assert_eq!(with(&object.key(), &bytes, 80), Err(Reject::Reserved));
+    }
+    let (name, bytes) = chunk(&codec, &[0; CONTROL_LEN], &[b"log of some length"]);
+    let is_to = 72;
+    assert_eq!(with(&name, &bytes, is_to), Err(Reject::Payload));
+}
+
+#[test]
 fn without_the_key_nothing_is_read_and_nothing_is_forged() {
     let [plain, encrypted] = codecs();
     let (name, object) = chunk(&encrypted, &[0; CONTROL_LEN], &[b"log"]);

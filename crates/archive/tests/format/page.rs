@@ -1,7 +1,10 @@
 //! The page `docs/archive-format.md` and the code agree.
 
 use crate::samples::*;
+use logforce::Lsn;
 use logforce_archive::format::*;
+use logforce_archive::key::{Epoch, Key};
+use logforce_archive::object::{Hint, Nonce, Object};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -95,4 +98,37 @@ fn header() {
         end = offset + len;
     }
     assert_eq!(end, HEADER_LEN);
+}
+
+/// Identity and hint that another program made after that page, with a key of 32 bytes of 1.
+const IDENTITY: &str = "4c46415243480100b46fe00f010000001111111111111111111111111111111100000000000000000000000000000000\
+    000000000000000000000000000000000002000000000000000200000000000000000000000000000500000000000000\
+    310000000000000031000000000000004bb581db00000000000000000000000000000000000000000000000000000000\
+    0000000000000000000000000000000001000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e\
+    1f98392207da9d136bdd1710e6b3304655";
+const HINT: &str = "4c464152434801002c4ec64e080200001111111111111111111111111111111103000000000000000000000000000000\
+    050000000000000000000000000000000010000000000000001000000000000000000000000000000000000000000000\
+    05000000000000001500000000000000c790490e000000006465666768696a6b6c6d6e6f707172737475767778797a7b\
+    00000000000000000000000000000000d4a9994368857fa526ef1519a34af3bffead7c7f49";
+
+#[test]
+fn objects_of_another_program_are_read() {
+    let bytes = |digits: &str| -> Vec<u8> {
+        let pairs = digits.as_bytes().chunks(2);
+        let pairs = pairs.map(|pair| std::str::from_utf8(pair).unwrap());
+        pairs
+            .map(|pair| u8::from_str_radix(pair, 16).unwrap())
+            .collect()
+    };
+    let identity = Identity::decode(&bytes(IDENTITY)).unwrap();
+    assert_eq!((identity.start, identity.time), (Lsn(512), 5));
+    let codec = Codec::new(&identity, Some(&key(1))).unwrap();
+    let hint = codec.peek(&Key::Hint, bytes(HINT).into());
+    let expected = Hint {
+        epoch: Epoch(3),
+        nonce: Nonce(5),
+        owner: "owner".to_owned(),
+        first: Lsn(4096),
+    };
+    assert_eq!(hint, Ok(Object::Hint(expected)));
 }
