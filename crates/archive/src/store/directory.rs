@@ -85,10 +85,14 @@ impl Directory {
         self.answer("replace", name, replaced)
     }
 
-    /// Reads at most the first `limit` bytes.
-    pub(super) fn get(&self, name: &str, limit: u64) -> Answer<Bytes> {
+    /// Reads at most the first `limit` bytes. With `durable`, a power cut does not take the object back.
+    pub(super) fn get(&self, name: &str, limit: u64, durable: bool) -> Answer<Bytes> {
+        let path = self.root.join(name);
         let get = || {
-            let file = File::open(self.root.join(name))?;
+            let file = File::open(&path)?;
+            if durable {
+                sync_found(parent(&path))?;
+            }
             let len = file.metadata()?.len().min(limit);
             let mut bytes = Vec::with_capacity(len as usize);
             file.take(len).read_to_end(&mut bytes)?;
@@ -131,10 +135,9 @@ impl Directory {
 
     fn collect(&self, folder: &str, after: &str, names: &mut Vec<String>) -> io::Result<()> {
         let path = self.root.join(folder);
-        let entries = fs::read_dir(&path)?;
-        disk::sync_folder(&path)?;
+        let entries: Vec<_> = fs::read_dir(&path)?.collect::<io::Result<_>>()?;
+        sync_found(&path)?;
         for entry in entries {
-            let entry = entry?;
             let Ok(last) = entry.file_name().into_string() else {
                 continue;
             };
@@ -218,10 +221,27 @@ impl Directory {
             | ErrorKind::PermissionDenied
             | ErrorKind::ReadOnlyFilesystem
             | ErrorKind::NotADirectory
+            | ErrorKind::InvalidInput
             | ErrorKind::Unsupported => Answer::Refused(error_of(doing, subject, &error)),
             _ => Answer::Unknown(error_of(doing, subject, &error)),
         }
     }
+}
+
+/// Makes names durable that were found in a folder. A filesystem that cannot do so is readable all the
+/// same; it refuses creates.
+fn sync_found(folder: &Path) -> io::Result<()> {
+    match disk::sync_folder(folder) {
+        Err(error) if is_not_able(error.kind()) => Ok(()),
+        result => result,
+    }
+}
+
+fn is_not_able(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 fn error_of(doing: &'static str, subject: String, error: &io::Error) -> StoreError {
@@ -233,7 +253,9 @@ fn error_of(doing: &'static str, subject: String, error: &io::Error) -> StoreErr
              filesystem with hard links",
         ),
         ErrorKind::ReadOnlyFilesystem => Some("remount the filesystem for writing"),
-        ErrorKind::Unsupported => Some("use a filesystem with hard links"),
+        ErrorKind::Unsupported | ErrorKind::InvalidInput => {
+            Some("use a filesystem with hard links, whose folders can be synced")
+        }
         ErrorKind::StorageFull => Some("free some space there; the archive goes on by itself"),
         ErrorKind::QuotaExceeded => Some("raise the quota, or free some space there"),
         _ => None,

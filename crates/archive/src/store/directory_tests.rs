@@ -54,6 +54,11 @@ fn an_answer_comes_after_every_sync() {
     let listed = directory.list("e", "");
     assert_eq!(listed, Answer::Done(vec![OBJECT.to_owned()]));
     assert_eq!(calls(), ["sync e", "sync e/1"]);
+    for (durable, expected) in [(true, vec!["sync e/1"]), (false, vec![])] {
+        let read = directory.get(OBJECT, 2, durable);
+        assert_eq!(read, Answer::Done(Bytes::from_static(b"on")));
+        assert_eq!(calls(), expected);
+    }
     assert_eq!(directory.delete(OBJECT), Answer::Done(()));
     assert_eq!(calls(), ["remove e/1/0", "sync e/1"]);
 }
@@ -144,7 +149,7 @@ fn a_directory_that_has_gone_is_no_empty_archive() {
     };
     for text in [
         error(directory.create(OBJECT, b"one")),
-        error(directory.get(OBJECT, 9).map(drop)),
+        error(directory.get(OBJECT, 9, false).map(drop)),
         error(directory.list("e", "").map(drop)),
         error(directory.delete(OBJECT)),
     ] {

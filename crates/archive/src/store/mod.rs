@@ -88,13 +88,14 @@ impl Store {
 
     /// Reads an object. An object larger than [`Codec::max_object_len`] is cut there, and so fails its check.
     pub async fn get(&self, key: &Key) -> Answer<Bytes> {
-        self.get_named(key.to_string(), Codec::max_object_len() + 1)
+        self.get_named(key.to_string(), Codec::max_object_len() + 1, false)
             .await
     }
 
-    /// Reads the beginning of an object: at most `len` bytes.
+    /// Reads the beginning of an object, at most `len` bytes, to decide by it: the object is durable in its
+    /// store, also if its creator had no answer yet.
     pub async fn get_start(&self, key: &Key, len: u64) -> Answer<Bytes> {
-        self.get_named(key.to_string(), len).await
+        self.get_named(key.to_string(), len, true).await
     }
 
     /// Deletes an object. One that is not there counts as deleted.
@@ -191,12 +192,14 @@ impl Store {
         }
     }
 
-    async fn get_named(&self, name: String, len: u64) -> Answer<Bytes> {
+    async fn get_named(&self, name: String, len: u64, durable: bool) -> Answer<Bytes> {
         match &self.backend {
             Backend::Directory(directory) => {
                 let (directory, file) = (directory.clone(), name.clone());
-                self.blocking("read", name, len, move || directory.get(&file, len))
-                    .await
+                self.blocking("read", name, len, move || {
+                    directory.get(&file, len, durable)
+                })
+                .await
             }
             #[cfg(feature = "cloud")]
             Backend::Cloud(cloud) => cloud.get(&name, len, self.time_limit).await,

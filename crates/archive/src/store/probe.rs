@@ -161,7 +161,7 @@ fn decided<T>(answer: Answer<T>) -> Result<Option<T>, Failure> {
 }
 
 async fn read(store: &Store, name: &str) -> Result<Option<Bytes>, Failure> {
-    match store.get_named(name.to_owned(), 1024).await {
+    match store.get_named(name.to_owned(), 1024, true).await {
         Answer::Done(bytes) => Ok(Some(bytes)),
         Answer::Missing => Ok(None),
         answer => Err(failure(answer)),
