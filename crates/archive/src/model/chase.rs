@@ -36,7 +36,7 @@ impl Live {
             })),
             Request::Get(Key::Hint) => Answer::Found(Object::Hint(Hint {
                 epoch: EPOCH,
-                nonce: Nonce(1),
+                nonce: Nonce::new(1, 0),
                 owner: String::new(),
                 first: Lsn(0),
             })),
@@ -45,7 +45,7 @@ impl Live {
                 None if *place < self.chunks => Answer::Found(Object::Chunk(Chunk {
                     epoch: EPOCH,
                     place: *place,
-                    nonce: Nonce(1),
+                    nonce: Nonce::new(1, 0),
                     from: Lsn(*place),
                     to: Lsn(place + 1),
                     front: Lsn(0),
@@ -80,7 +80,7 @@ impl Live {
 fn chase(at_most: usize) -> Option<usize> {
     let mut live = Live::default();
     let mut claim = Claim::new(Claimant {
-        nonce: Nonce(2),
+        nonce: Nonce::new(2, 0),
         owner: String::new(),
         time: 0,
         seals: 8,

@@ -36,7 +36,7 @@ fn archive() -> Bucket {
             run(node, bucket);
         }
     };
-    node.open(Nonce(1), SIZES);
+    node.open(Nonce::new(1, 0), SIZES);
     run(&mut node, &mut bucket);
     append(&mut node, &mut bucket, 5);
     assert!(node.truncate() && node.level(SIZES));
@@ -48,7 +48,7 @@ fn archive() -> Bucket {
     assert!(node.prune());
     run(&mut node, &mut bucket);
     node.crash();
-    node.open(Nonce(2), SIZES);
+    node.open(Nonce::new(2, 0), SIZES);
     run(&mut node, &mut bucket);
     append(&mut node, &mut bucket, 3);
     assert!(matches!(node.process, Process::Write(..)));
@@ -58,7 +58,7 @@ fn archive() -> Bucket {
 /// Takes over. Returns the end of the log; `None` after an error.
 fn take_over(mut bucket: Bucket) -> Option<u64> {
     let mut claim = Claim::new(Claimant {
-        nonce: Nonce(9),
+        nonce: Nonce::new(9, 0),
         owner: String::new(),
         time: 0,
         seals: 1,

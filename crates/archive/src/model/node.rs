@@ -24,7 +24,8 @@ pub(super) struct Sizes {
 pub(super) struct Node {
     pub(super) has_log: bool,
     pub(super) log: Log,
-    nonces: Vec<Nonce>,
+    /// Random numbers of the openings of its log, as the control file has them.
+    openings: Vec<u64>,
     pub(super) process: Process,
     /// Requests that were sent and not answered.
     pub(super) open: BTreeSet<(Sender, Message)>,
@@ -70,7 +71,7 @@ impl Node {
         Node {
             has_log,
             log: Log::default(),
-            nonces: Vec::new(),
+            openings: Vec::new(),
             process: Process::Down,
             open: BTreeSet::new(),
             covered: None,
@@ -87,13 +88,13 @@ impl Node {
     }
 
     pub(super) fn open(&mut self, nonce: Nonce, sizes: Sizes) {
-        // Stored durably before the claim begins.
-        self.nonces.push(nonce);
+        // The opening of the log, which was durable before the claim begins.
+        self.openings.push(nonce.opening());
         let local = self.has_log.then(|| Local {
             log: LogId::default(),
             front: Lsn(self.log.front),
             end: Lsn(self.log.end()),
-            nonces: self.nonces.clone(),
+            openings: self.openings.clone(),
         });
         self.process = Process::Claim(Claim::new(Claimant {
             nonce,
@@ -108,7 +109,7 @@ impl Node {
     pub(super) fn set_log_aside(&mut self) {
         self.has_log = false;
         self.log = Log::default();
-        self.nonces.clear();
+        self.openings.clear();
     }
 
     /// Replaces the disk by an older copy.
@@ -231,7 +232,8 @@ impl Node {
                         }
                         self.log.cut(first.0);
                         self.has_log = true;
-                        self.nonces = vec![claimed.nonce];
+                        // The import writes it into the control file.
+                        self.openings = vec![claimed.nonce.opening()];
                         let claimed = claimed.clone();
                         self.write(claimed, sizes, &mut events);
                     }
@@ -269,7 +271,6 @@ impl Node {
             Ok(claimed) => {
                 events.push(Event::Claimed(claimed.clone()));
                 if self.has_log {
-                    self.nonces = vec![claimed.nonce];
                     self.write(claimed, sizes, events);
                 } else {
                     let restorer = Restorer::new(Some(claimed.first));

@@ -113,7 +113,7 @@ impl Archive {
                 next.left.openings = left;
                 next.left.rollbacks -= u8::from(matches!(step, Step::RollBack(_)));
                 next.nonces += 1;
-                let nonce = Nonce(next.nonces);
+                let nonce = Nonce::new(next.nonces, 0);
                 let late = next.nodes[number].change(|node| {
                     let late = node.crash();
                     before(node);

@@ -40,7 +40,7 @@ pub(super) struct World {
     /// Owner and start of each epoch.
     pub(super) owners: Shared<BTreeMap<u64, (Nonce, u64)>>,
     pub(super) left: Budget,
-    pub(super) nonces: u128,
+    pub(super) nonces: u64,
     pub(super) records: u8,
 }
 

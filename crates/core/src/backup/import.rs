@@ -86,7 +86,7 @@ pub struct Import<'a> {
     options: ImportOptions,
     /// Fills the rest of a segment with zeroes.
     fills: bool,
-    /// What was imported, as far as the next chunk must continue it.
+    /// Check of the chunks, at the end of what was imported.
     chain: ChunkChain,
     /// Last position at or below it at which a log can end.
     end: Option<Anchor>,
