@@ -1,5 +1,6 @@
 //! Coverage of random runs, in numbers.
 
+use super::replicas::Replicas;
 use crate::workload::RecoveryTotals;
 use logforce_core::RecoveryCase;
 use logforce_testkit::{Failure, FaultCounts, FaultKind};
@@ -45,6 +46,12 @@ pub struct Coverage {
     pub continued: u64,
     /// Followers that were refused because the log has another history.
     pub diverged: u64,
+    /// Replicas that a reopened log has continued.
+    pub replicas_continued: u64,
+    /// Replicas that a reopened log has refused.
+    pub replicas_refused: u64,
+    /// Records that a replica had confirmed, and that were found in a restored log.
+    pub restored: u64,
     /// Number of times that each row of the decision table was reached.
     pub cases: BTreeMap<RecoveryCase, u64>,
     /// Number of times that each kind of fault took effect.
@@ -57,6 +64,12 @@ impl Coverage {
             Failure::Power => self.power_cuts += 1,
             _ => self.crashes += 1,
         }
+    }
+
+    pub(super) fn note_replicas(&mut self, counts: Replicas) {
+        self.replicas_continued += counts.continued;
+        self.replicas_refused += counts.refused;
+        self.restored += counts.restored;
     }
 
     pub(super) fn note_case(&mut self, case: RecoveryCase) {
@@ -105,6 +118,9 @@ impl Coverage {
             (&mut self.unprovable, other.unprovable),
             (&mut self.continued, other.continued),
             (&mut self.diverged, other.diverged),
+            (&mut self.replicas_continued, other.replicas_continued),
+            (&mut self.replicas_refused, other.replicas_refused),
+            (&mut self.restored, other.restored),
         ];
         for (mine, others) in pairs {
             *mine += others;
@@ -134,6 +150,14 @@ impl Coverage {
             gaps.push("no follower met another history".to_owned());
         }
         for (what, count) in [
+            ("continued", self.replicas_continued),
+            ("refused", self.replicas_refused),
+        ] {
+            if count * 10 < self.runs {
+                gaps.push(format!("only {count} replicas were {what}"));
+            }
+        }
+        for (what, count) in [
             ("filled more than one segment", self.rolled_over),
             ("truncated", self.truncated),
         ] {
@@ -153,6 +177,9 @@ impl fmt::Display for Coverage {
             ("  that truncated", self.truncated),
             ("calls of the log", self.calls),
             ("followers refused for another history", self.diverged),
+            ("replicas continued", self.replicas_continued),
+            ("replicas refused", self.replicas_refused),
+            ("confirmed records that were restored", self.restored),
             ("power cuts", self.power_cuts),
             ("crashes of system or process", self.crashes),
             ("crashes inside an opening", self.crashes_in_recovery),

@@ -4,6 +4,7 @@
 mod corruption;
 mod coverage;
 mod histories;
+mod replicas;
 
 pub use coverage::Coverage;
 
@@ -176,6 +177,7 @@ pub fn run(seed: u64) -> Coverage {
         boot += 1;
     }
     run.coverage.diverged = histories::run(seed);
+    run.coverage.note_replicas(replicas::run(seed));
     run.finish(seed)
 }
 

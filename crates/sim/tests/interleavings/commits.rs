@@ -258,3 +258,35 @@ fn locks_of_a_commit() {
         world.close(log).expect("nothing fails");
     });
 }
+
+/// Waiting for a replica adds one lock to a submission, and one to each look at a record that is durable and
+/// not confirmed.
+#[test]
+fn locks_of_a_replicated_commit() {
+    explore_by("locks of a replicated commit", 100, || {
+        let world = World::new();
+        let log = world.open_alone(options());
+        let mut replica = log.replicate(None).expect("there is none");
+        log.commit(&record(0, 40)).expect("nothing fails");
+        world.rest();
+        let submit = |n, policy| {
+            let before = locks_taken_here();
+            let handle = log.submit(&record(n, 40), policy).expect("nothing fails");
+            let locks = locks_taken_here() - before;
+            log.force(handle.end()).expect("nothing fails");
+            (handle, locks)
+        };
+        let (_, alone) = submit(1, Policy::Force);
+        let (handle, with_replica) = submit(2, Policy::Replicated);
+        assert_eq!(with_replica, alone + 1);
+        let before = locks_taken_here();
+        assert!(!handle.is_done());
+        assert_eq!(locks_taken_here() - before, 1);
+        while replica.read(1 << 20).expect("nothing fails").is_some() {}
+        replica.confirm(replica.position()).expect("it was read");
+        let before = locks_taken_here();
+        handle.wait().expect("it is confirmed");
+        assert_eq!(locks_taken_here() - before, 0);
+        world.close(log).expect("nothing fails");
+    });
+}
