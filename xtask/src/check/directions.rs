@@ -191,7 +191,7 @@ pub const TABLE: &[DependencyRule] = &[
     DependencyRule {
         name: "logforce-openraft",
         may_use: &["logforce"],
-        why: "an example: it uses only what users can use",
+        why: "it keeps a Raft log through what the library offers to every user",
     },
     DependencyRule {
         name: "xtask",

@@ -28,8 +28,8 @@ pub fn built(setting: &Setting, name: &str) -> PathBuf {
 /// other features, cargo would compile the common dependencies again. The command is built with its
 /// databases; the stages of other systems build it without.
 ///
-/// The tier `change` leaves out the example that is a separate crate: its dependencies take a fifth of
-/// the compile time.
+/// The tier `change` leaves out the log store for openraft: its dependencies take a fifth of the compile
+/// time.
 pub fn parts(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::Change => &[
@@ -43,7 +43,8 @@ pub fn parts(tier: Tier) -> &'static [&'static str] {
         Tier::Deep { .. } => &[
             "--workspace",
             "--features",
-            "logforce/tracing,logforce-archive/s3,logforce-databases/clients,logforce-cli/databases",
+            "logforce/tracing,logforce-archive/s3,logforce-databases/clients,logforce-cli/databases,\
+             logforce-openraft/openraft-010",
             "--locked",
         ],
     }

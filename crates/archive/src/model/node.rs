@@ -94,7 +94,7 @@ impl Node {
             log: LogId::default(),
             front: Lsn(self.log.front),
             end: Lsn(self.log.end()),
-            openings: self.nonces.iter().map(|nonce| nonce.opening()).collect(),
+            openings: self.openings.clone(),
         });
         self.process = Process::Claim(Claim::new(Claimant {
             nonce,

@@ -1,6 +1,6 @@
 //! Rule: the listings of the public API are up to date. They have each name, method, field and variant that a
-//! user of the crates `logforce` and `logforce-crashtest` can write, with its signature. The listings are in the
-//! repository, so that a review shows each change.
+//! user of the crates `logforce`, `logforce-crashtest` and `logforce-openraft` can write, with its signature. The
+//! listings are in the repository, so that a review shows each change.
 //!
 //! A listing is made from the sources and not by the compiler: it needs no nightly compiler, builds
 //! nothing, and takes a fraction of a second. It misses definitions by the project's macros, and auto
@@ -26,7 +26,7 @@ struct Api {
     largest: (&'static str, usize),
 }
 
-const APIS: [Api; 2] = [
+const APIS: [Api; 3] = [
     Api {
         krate: "logforce",
         crates: &[
@@ -46,6 +46,12 @@ const APIS: [Api; 2] = [
         crates: &["crashtest"],
         root_names: 7,
         largest: ("Crashtest", 10),
+    },
+    Api {
+        krate: "openraft",
+        crates: &["openraft"],
+        root_names: 3,
+        largest: ("v09::LogStore", 2),
     },
 ];
 

@@ -1,8 +1,12 @@
-use crate::{Before, Entry, LogId, Membership, StorageError, TypeConfig};
+//! A state machine: keys and values in memory, with its snapshots in a file.
+
 use openraft::storage::{RaftStateMachine, Snapshot};
 use openraft::{
-    BasicNode, EntryPayload, OptionalSend, RaftSnapshotBuilder, SnapshotMeta, StorageIOError,
+    BasicNode, Entry, EntryPayload, LogId, OptionalSend, RaftSnapshotBuilder, SnapshotMeta,
+    StorageError, StorageIOError, StoredMembership,
 };
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,8 +14,34 @@ use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the node's log makes: keys and values, in memory. Its snapshots lie in a file, so that the
-/// log below them may be purged; what came since is applied again from the log.
+/// Command: gives a key a value.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Set {
+    /// The key.
+    pub key: String,
+    /// Its new value.
+    pub value: String,
+}
+
+/// Answer: the earlier value of the key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Before(pub Option<String>);
+
+openraft::declare_raft_types!(
+    /// Types of the node.
+    pub TypeConfig:
+        D = Set,
+        R = Before,
+        NodeId = u64,
+        Node = BasicNode,
+        Entry = Entry<TypeConfig>,
+        SnapshotData = Cursor<Vec<u8>>,
+);
+
+type Result<T> = std::result::Result<T, StorageError<u64>>;
+
+/// Keys and values of a node. Its snapshots are in a file, so that the log below them can be purged. A
+/// restart applies the later entries of the log again.
 #[derive(Debug, Clone)]
 pub struct StateMachine {
     path: PathBuf,
@@ -23,12 +53,12 @@ pub type SnapshotBuilder = StateMachine;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct State {
-    applied: Option<LogId>,
-    membership: Membership,
+    applied: Option<LogId<u64>>,
+    membership: StoredMembership<u64, BasicNode>,
     values: BTreeMap<String, String>,
 }
 
-/// The file's content.
+/// Contents of the snapshot's file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Stored {
     meta: SnapshotMeta<u64, BasicNode>,
@@ -36,7 +66,7 @@ struct Stored {
 }
 
 impl StateMachine {
-    /// Opens the state machine whose snapshots lie in the directory `path`, which must exist.
+    /// Opens the state machine with the snapshot in the directory `path`, which must exist.
     pub fn open(path: impl AsRef<Path>) -> io::Result<StateMachine> {
         let machine = StateMachine {
             path: path.as_ref().to_owned(),
@@ -48,7 +78,7 @@ impl StateMachine {
         Ok(machine)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<String> {
         self.state().values.get(key).cloned()
     }
@@ -59,22 +89,20 @@ impl StateMachine {
 
     fn stored(&self) -> io::Result<Option<Stored>> {
         match fs::read(self.path.join("snapshot")) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Ok(bytes) => Ok(Some(decode(&bytes)?)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
     }
 
-    /// Puts the file in place whole or not at all, and forces it: what it covers is purged next.
-    /// (Not on ext4 without a journal: see A6 in docs/durability.md.)
+    /// Replaces the file as a whole, and forces it, because openraft purges the entries that it covers next.
     fn store(&self, stored: &Stored) -> io::Result<()> {
         let new = self.path.join("snapshot.new");
         let mut file = File::create(&new)?;
-        file.write_all(&serde_json::to_vec(stored)?)?;
+        file.write_all(&encode(stored)?)?;
         file.sync_all()?;
         fs::rename(new, self.path.join("snapshot"))?;
-        // Windows flushes no directory that is opened so. NTFS has the new name in its journal, and a
-        // flush of any file writes that.
+        // Windows cannot flush a directory. A flush of the file writes NTFS's journal, which has the new name.
         let named = if cfg!(windows) {
             file
         } else {
@@ -84,15 +112,23 @@ impl StateMachine {
     }
 }
 
+fn encode(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    rmp_serde::to_vec_named(value).map_err(io::Error::other)
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    rmp_serde::from_slice(bytes).map_err(io::Error::other)
+}
+
 fn snapshot(stored: &Stored) -> io::Result<Snapshot<TypeConfig>> {
     Ok(Snapshot {
         meta: stored.meta.clone(),
-        snapshot: Box::new(Cursor::new(serde_json::to_vec(&stored.state)?)),
+        snapshot: Box::new(Cursor::new(encode(&stored.state)?)),
     })
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for StateMachine {
-    async fn build_snapshot(&mut self) -> Result<Snapshot<TypeConfig>, StorageError> {
+    async fn build_snapshot(&mut self) -> Result<Snapshot<TypeConfig>> {
         let state = self.state().clone();
         let id = match &state.applied {
             Some(id) => format!("{}-{}", id.leader_id, id.index),
@@ -113,14 +149,16 @@ impl RaftSnapshotBuilder<TypeConfig> for StateMachine {
 impl RaftStateMachine<TypeConfig> for StateMachine {
     type SnapshotBuilder = SnapshotBuilder;
 
-    async fn applied_state(&mut self) -> Result<(Option<LogId>, Membership), StorageError> {
+    async fn applied_state(
+        &mut self,
+    ) -> Result<(Option<LogId<u64>>, StoredMembership<u64, BasicNode>)> {
         let state = self.state();
         Ok((state.applied, state.membership.clone()))
     }
 
-    async fn apply<I>(&mut self, entries: I) -> Result<Vec<Before>, StorageError>
+    async fn apply<I>(&mut self, entries: I) -> Result<Vec<Before>>
     where
-        I: IntoIterator<Item = Entry> + OptionalSend,
+        I: IntoIterator<Item = Entry<TypeConfig>> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
         let mut state = self.state();
@@ -131,7 +169,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
                 EntryPayload::Blank => None,
                 EntryPayload::Normal(set) => state.values.insert(set.key, set.value),
                 EntryPayload::Membership(m) => {
-                    state.membership = Membership::new(Some(entry.log_id), m);
+                    state.membership = StoredMembership::new(Some(entry.log_id), m);
                     None
                 }
             }));
@@ -143,7 +181,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         self.clone()
     }
 
-    async fn begin_receiving_snapshot(&mut self) -> Result<Box<Cursor<Vec<u8>>>, StorageError> {
+    async fn begin_receiving_snapshot(&mut self) -> Result<Box<Cursor<Vec<u8>>>> {
         Ok(Box::default())
     }
 
@@ -151,10 +189,9 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         &mut self,
         meta: &SnapshotMeta<u64, BasicNode>,
         received: Box<Cursor<Vec<u8>>>,
-    ) -> Result<(), StorageError> {
+    ) -> Result<()> {
         let failed = |e: io::Error| StorageIOError::write_snapshot(Some(meta.signature()), &e);
-        let mut state: State =
-            serde_json::from_slice(received.get_ref()).map_err(|e| failed(e.into()))?;
+        let mut state: State = decode(received.get_ref()).map_err(failed)?;
         state.applied = meta.last_log_id;
         state.membership = meta.last_membership.clone();
         let meta = meta.clone();
@@ -164,7 +201,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         Ok(())
     }
 
-    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot<TypeConfig>>, StorageError> {
+    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot<TypeConfig>>> {
         let found = self
             .stored()
             .and_then(|stored| stored.as_ref().map(snapshot).transpose());
