@@ -160,3 +160,68 @@ impl Index {
 fn size(place: &Place) -> usize {
     place.body.as_ref().map_or(0, |b| b.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(bodies: &[usize]) -> Index {
+        let mut index = Index::default();
+        for (n, len) in (0..).zip(bodies) {
+            let at = RecordRange {
+                start: Lsn(n * 10),
+                end: Lsn(n * 10 + 10),
+            };
+            index.push(n, at, Some(vec![0; *len].into()));
+        }
+        index
+    }
+
+    fn in_memory(index: &Index) -> Vec<u64> {
+        let (first, places) = index.range(..);
+        let places = (first..).zip(places);
+        let kept = places.filter(|(_, p)| p.body.is_some());
+        kept.map(|(n, _)| n).collect()
+    }
+
+    #[test]
+    fn the_oldest_durable_bodies_are_dropped() {
+        let mut index = index(&[CACHE_BYTES / 2; 5]);
+        // The end of entry 1 is 20: it cannot be read from the log yet.
+        index.trim(Lsn(19));
+        assert_eq!(in_memory(&index), [1, 2, 3, 4]);
+        index.trim(Lsn(50));
+        assert_eq!(in_memory(&index), [3, 4]);
+        index.cut(4);
+        index.trim(Lsn(50));
+        assert_eq!(in_memory(&index), [3]);
+        index.purge(2);
+        assert_eq!((index.last(), index.next()), (Some(3), Some(4)));
+        let at = RecordRange {
+            start: Lsn(60),
+            end: Lsn(70),
+        };
+        index.push(4, at, Some(vec![0; CACHE_BYTES].into()));
+        index.trim(Lsn(70));
+        assert_eq!(in_memory(&index), [4]);
+        index.cut(0);
+        assert_eq!((index.last(), index.cached, index.dropped), (None, 0, 0));
+    }
+
+    #[test]
+    fn ranges_have_the_existing_entries() {
+        let mut index = index(&[1; 10]);
+        index.purge(2);
+        let found = |range: (Bound<u64>, Bound<u64>)| {
+            let (first, places) = index.range(range);
+            (first, places.len())
+        };
+        use Bound::{Excluded, Included, Unbounded};
+        assert_eq!(found((Unbounded, Unbounded)), (3, 7));
+        assert_eq!(found((Included(0), Excluded(5))), (3, 2));
+        assert_eq!(found((Excluded(4), Included(4))).1, 0);
+        assert_eq!(found((Excluded(4), Included(6))), (5, 2));
+        assert_eq!(found((Included(9), Included(u64::MAX))), (9, 1));
+        assert_eq!(found((Included(u64::MAX), Unbounded)).1, 0);
+    }
+}

@@ -4,7 +4,7 @@
 #[path = "../examples/node/machine.rs"]
 mod machine;
 
-use logforce::{Guarantee, Log, Options};
+use logforce::{ErrorKind, Guarantee, Log, Options};
 use logforce_openraft::Error;
 use logforce_openraft::v09::LogStore;
 use machine::{Set, StateMachine, TypeConfig};
@@ -140,16 +140,102 @@ async fn a_gap_is_refused_and_changes_nothing() {
     assert_eq!(terms(&mut store).await, [(5, 1)]);
 }
 
-#[tokio::test]
-async fn a_log_of_others_is_refused_with_the_record() {
+/// Returns the error of opening a store whose log has this record.
+async fn opened_with(record: &[u8]) -> (Error, logforce::Lsn) {
     let dir = TempDir::new().unwrap();
     let log = options().open(dir.path().join("log")).unwrap();
-    let at = log.commit(b"an order").unwrap().start;
+    let at = log.commit(record).unwrap().start;
     log.close().unwrap();
     let opened = Store::open(dir.path().join("log"), options()).await;
-    let Err(Error::Record { path, lsn, why }) = opened else {
+    (opened.unwrap_err(), at)
+}
+
+#[tokio::test]
+async fn records_of_others_are_refused_with_their_position() {
+    for (record, expected) in [
+        (&b"an order"[..], "is not a record of a Raft log store"),
+        (b"", "has 0 bytes"),
+        (&[0xaf, 2, 9, 1], "has format version 2"),
+        (&[0xaf, 1, 10, 1], "was written for line 10 of openraft"),
+        (&[0xaf, 1, 9, 7], "has the unknown kind 7"),
+        (
+            &[0xaf, 1, 9, 1, 0],
+            "does not have the length that it declares",
+        ),
+        // A state whose vote is a byte that MessagePack does not use.
+        (
+            &[0xaf, 1, 9, 2, 2, 0, 0, 0, 0xc1, 0, 0, 0, 0, 0, 0, 0, 0],
+            "does not hold the vote of this program's type",
+        ),
+    ] {
+        let (error, at) = opened_with(record).await;
+        let Error::Record { path, lsn, why } = &error else {
+            panic!("{error:?}");
+        };
+        assert!(path.ends_with("log") && *lsn == at, "{error}");
+        assert!(why.contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_of_another_type_is_an_error_and_no_panic() {
+    let dir = TempDir::new().unwrap();
+    let log = options().open(dir.path().join("log")).unwrap();
+    let record = [&[0xaf, 1, 9, 1][..], &5u64.to_le_bytes(), b"\xc1"].concat();
+    log.commit(record).unwrap();
+    let mut store = Store::from_log(log).await.unwrap();
+    let error = store.try_get_log_entries(..).await.unwrap_err();
+    assert!(
+        error.to_string().contains("does not hold an entry"),
+        "{error}"
+    );
+    let error = store.get_log_state().await.unwrap_err();
+    assert!(error.to_string().contains("at LSN"), "{error}");
+}
+
+#[tokio::test]
+async fn damage_is_reported_with_its_file() {
+    let dir = TempDir::new().unwrap();
+    let (log, mut store) = open(dir.path()).await;
+    for i in 1..100 {
+        store.blocking_append([entry(1, i)]).await.unwrap();
+    }
+    log.close().unwrap();
+    drop(store);
+    let files = std::fs::read_dir(dir.path().join("log")).unwrap();
+    let mut damaged = 0;
+    for file in files.map(|f| f.unwrap().path()) {
+        let mut bytes = std::fs::read(&file).unwrap();
+        let found = bytes.windows(8).position(|w| w == b"value 50");
+        if let Some(at) = found {
+            bytes[at] ^= 1;
+            std::fs::write(file, bytes).unwrap();
+            damaged += 1;
+        }
+    }
+    assert_eq!(damaged, 1);
+    let opened = Store::open(dir.path().join("log"), options()).await;
+    let Err(Error::Log(error)) = opened else {
         panic!("{opened:?}");
     };
-    assert_eq!((path, lsn), (dir.path().join("log"), at));
-    assert!(why.contains("not a record of a Raft log store"), "{why}");
+    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    assert!(error.path().unwrap().starts_with(dir.path()), "{error}");
+}
+
+#[tokio::test]
+async fn a_commit_costs_one_force() {
+    let dir = TempDir::new().unwrap();
+    let (log, mut store) = open(dir.path()).await;
+    store.blocking_append([entry(1, 1)]).await.unwrap();
+    let forces = || log.stats().counters.forces;
+    let before = forces();
+    for i in 2..=50 {
+        store.blocking_append([entry(1, i)]).await.unwrap();
+        let committed = Some(log_id(1, 1, i));
+        store.save_committed(committed).await.unwrap();
+        assert_eq!(store.read_committed().await.unwrap(), committed);
+    }
+    assert_eq!(forces() - before, 49);
+    store.save_vote(&Vote::new(2, 1)).await.unwrap();
+    assert_eq!(forces() - before, 50);
 }

@@ -7,8 +7,8 @@
 //! node get ADDRESS KEY
 //! ```
 
-mod machine;
-mod network;
+pub mod machine;
+pub mod network;
 
 use logforce::Options;
 use logforce_openraft::v09::LogStore;
@@ -33,9 +33,9 @@ pub async fn serve(
     let store = LogStore::open(dir.join("log"), options).await?;
     let machine = StateMachine::open(dir)?;
     let config = Config {
-        heartbeat_interval: 200,
-        election_timeout_min: 600,
-        election_timeout_max: 1200,
+        heartbeat_interval: 100,
+        election_timeout_min: 400,
+        election_timeout_max: 800,
         snapshot_policy: SnapshotPolicy::LogsSinceLast(1000),
         max_in_snapshot_log_to_keep: 100,
         ..Config::default()
