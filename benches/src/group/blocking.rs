@@ -2,15 +2,16 @@
 
 use super::baseline::Baseline;
 use super::raw::RawWork;
+use super::records::{first_number, record, stamp};
 use super::report::{GroupRow, Subject};
 use super::targets::Target;
 use super::{Bench, FILE, Part, Results};
 use logforce_device::FileState;
 use logforce_measure::MeasureError;
-use logforce_measure::group::{MeasuredSlice, Series, record};
+use logforce_measure::group::{MeasuredSlice, Series};
 use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};
 use logforce_measure::prepare::PreparedFile;
-use logforce_measure::workers::{Step, Work, first_number, stamp, together};
+use logforce_measure::workers::{Step, Work, together};
 use logforce_terminal::numbers::bytes;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -130,7 +131,7 @@ impl Case {
                 taken[which] = Some(match which {
                     0 => bench
                         .slices
-                        .of_log(log, &record, self.threads, LONGEST_SEGMENT)?,
+                        .of_log(log, self.bytes, self.threads, LONGEST_SEGMENT)?,
                     1 => self.slice(bench, &simple)?,
                     _ => self.slice(bench, raw)?,
                 });

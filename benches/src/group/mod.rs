@@ -8,6 +8,7 @@ mod blocking;
 mod flags;
 mod preparing;
 mod raw;
+mod records;
 pub mod report;
 mod submit;
 mod targets;

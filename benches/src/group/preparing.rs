@@ -2,13 +2,14 @@
 //! segments that are never recycled, so that each is filled with zeroes. Without: one segment that is
 //! long enough for a whole slice.
 
+use super::records::record;
 use super::report::{GroupRow, Subject};
 use super::targets::Target;
 use super::{Bench, Options, Part, Results};
 use crate::target::Bound;
 use logforce::Lsn;
 use logforce_measure::MeasureError;
-use logforce_measure::group::{MeasuredSlice, Series, record};
+use logforce_measure::group::{MeasuredSlice, Series};
 use logforce_measure::library::SharedLog;
 use logforce_measure::run::stats::Spread;
 use logforce_terminal::numbers::{bytes, count};
@@ -46,7 +47,6 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
     let long = long(bench.options);
     let mut quiet = bench.slices.log("log-prepared", long);
     for size in RECORDS {
-        let record = record(size);
         let (mut with, mut without) = (Series::default(), Series::default());
         let doing = format!("segments prepared beside {}", bytes(size));
         let result = bench.each_pair(&doing, |nth| {
@@ -54,8 +54,8 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
             for turn in 0..2 {
                 let which = (nth as usize + turn) % 2;
                 taken[which] = Some(match which {
-                    0 => bench.slices.of_log(&mut busy, &record, 1, u64::MAX >> 1)?,
-                    _ => undisturbed(bench, &mut quiet, &record, long)?,
+                    0 => bench.slices.of_log(&mut busy, size, 1, u64::MAX >> 1)?,
+                    _ => undisturbed(bench, &mut quiet, size, long)?,
                 });
             }
             let [a, b] = &taken;
@@ -80,7 +80,7 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
 fn undisturbed(
     bench: &Bench<'_>,
     shared: &mut SharedLog,
-    record: &[u8],
+    bytes: u64,
     long: u64,
 ) -> Result<MeasuredSlice, MeasureError> {
     bench.slices.slice(|limit, recorder, counts| {
@@ -88,7 +88,7 @@ fn undisturbed(
         let left = |tail: Lsn| long - tail.0 % long;
         if left(log.tail_lsn()) < long / 2 {
             // Fills up the current segment, so that the slice has a segment to itself.
-            let filler = logforce_measure::group::record(FILLER as u64);
+            let filler = record(FILLER as u64);
             let segment = log.tail_lsn().0 / long;
             let mut end = log.tail_lsn();
             while end.0 / long == segment {
@@ -101,7 +101,7 @@ fn undisturbed(
         }
         let job = logforce_measure::library::Job {
             log: &log,
-            record,
+            record: usize::try_from(bytes).unwrap_or(0),
             threads: 1,
             // Stops before the end: the next record might start another segment.
             until: log.tail_lsn().plus(left(log.tail_lsn()) - long / 64),

@@ -2,15 +2,16 @@
 //! with callbacks, for the next completion. All completions are counted. After each slice the log is
 //! reopened and its records are counted too.
 
+use super::records::{first_number, record, stamp};
 use super::report::{GroupRow, Subject};
 use super::targets::Target;
 use super::{Bench, Part, Results};
 use crate::target::Bound;
 use logforce::{Acknowledged, CommitHandle, Log, Lsn, Policy};
 use logforce_measure::MeasureError;
-use logforce_measure::group::{MeasuredSlice, Series, record};
+use logforce_measure::group::{MeasuredSlice, Series};
 use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};
-use logforce_measure::workers::{Step, Work, first_number, stamp, together};
+use logforce_measure::workers::{Step, Work, together};
 use logforce_terminal::numbers::{bytes, count};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};

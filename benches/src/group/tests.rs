@@ -1,11 +1,10 @@
 //! Tests of the baseline. The other parts are tested in `tests/group.rs`, on a given system.
 
 use super::baseline::Baseline;
+use super::records::{first_number, record, stamp};
 use logforce_device::{Method, OpenFile, System};
 use logforce_device_os::OsSystem;
 use logforce_measure::counting::CountingSystem;
-use logforce_measure::group::record;
-use logforce_measure::workers::{first_number, stamp};
 use std::collections::HashSet;
 use std::sync::Arc;
 
