@@ -179,6 +179,7 @@ pub const TABLE: &[DependencyRule] = &[
         may_use: &[
             "logforce-btree",
             "logforce-measure",
+            "logforce-openraft",
             "logforce-terminal",
             "logforce",
             "logforce-device",

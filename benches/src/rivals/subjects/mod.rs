@@ -1,6 +1,6 @@
 //! All rivals, in the order of the table.
 
-#[cfg(feature = "hiqlite-wal")]
+#[cfg(any(feature = "hiqlite-wal", feature = "openraft"))]
 mod batch;
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -19,6 +19,8 @@ mod open_wal;
 pub(super) mod raft_engine;
 #[cfg(feature = "raft-log")]
 mod raft_log;
+#[cfg(feature = "openraft")]
+mod raft_store;
 mod raw;
 mod recycling;
 #[cfg(feature = "redb")]
@@ -66,6 +68,7 @@ pub fn all() -> Vec<Entry> {
         behind!("raft-engine", raft_engine::RaftEngine),
         behind!("raft-log", raft_log::RaftLog),
         behind!("hiqlite-wal", hiqlite_wal::HiqliteWal),
+        behind!("openraft", raft_store::LogforceStore),
         behind!("rocksdb", rocksdb::RocksDb),
         behind!("open-wal", open_wal::OpenWal),
         behind!("fsys", fsys::Fsys),
