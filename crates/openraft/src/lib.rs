@@ -39,6 +39,9 @@
 //! | `truncate`, `truncate_after` | a cut | it returns |
 //! | `purge` | the state; then the log's front moves | it returns |
 //!
+//! The index of the entries is in memory, 32 bytes for each entry that is not purged. Opening reads the whole
+//! log, so snapshots keep both small.
+//!
 //! Values are MessagePack with the names of fields. A program with a newer type reads its old entries wherever
 //! serde can: new fields need `#[serde(default)]`. Bytes are compact with `serde_bytes`.
 

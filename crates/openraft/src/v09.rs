@@ -49,7 +49,8 @@ impl<C: RaftTypeConfig> LogStore<C> {
     }
 
     /// Makes a store of an open log. Only the store may append to it. With a clone of the log you can read
-    /// its statistics, back it up, and close it after the node has shut down.
+    /// its statistics, back it up, and close it after the node has shut down. Without that, dropping the store
+    /// and its readers closes the log, which may block the thread for a force.
     ///
     /// # Errors
     /// [`Error::Log`] if the log cannot be read; [`Error::Record`] if it has other records than this store's.

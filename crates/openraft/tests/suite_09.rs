@@ -4,7 +4,7 @@
 #[path = "../examples/node/machine.rs"]
 mod machine;
 
-use logforce::{ErrorKind, Guarantee, Log, Options};
+use logforce::{EnvironmentOptions, ErrorKind, Guarantee, Log, Options};
 use logforce_openraft::Error;
 use logforce_openraft::v09::LogStore;
 use machine::{Set, StateMachine, TypeConfig};
@@ -238,4 +238,59 @@ async fn a_commit_costs_one_force() {
     assert_eq!(forces() - before, 49);
     store.save_vote(&Vote::new(2, 1)).await.unwrap();
     assert_eq!(forces() - before, 50);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_beside_purges_have_no_gap() {
+    let dir = TempDir::new().unwrap();
+    let (log, mut store) = open(dir.path()).await;
+    // Several segments, so that purges remove files.
+    store
+        .blocking_append((1..=20_000).map(|i| entry(1, i)))
+        .await
+        .unwrap();
+    log.close().unwrap();
+    drop(store);
+    // After a restart no entry is in memory.
+    let (_, mut store) = open(dir.path()).await;
+    let mut reader = store.get_log_reader().await;
+    let reads = tokio::spawn(async move {
+        let mut reads = 0;
+        loop {
+            let found = reader.try_get_log_entries(..).await.unwrap();
+            let indexes = found.iter().map(|e| e.log_id.index);
+            let Some(first) = found.first().map(|e| e.log_id.index) else {
+                return reads;
+            };
+            assert!(indexes.eq(first..=20_000));
+            reads += 1;
+        }
+    });
+    for upto in (500..=20_000).step_by(500) {
+        store.purge(log_id(1, 1, upto)).await.unwrap();
+    }
+    assert!(reads.await.unwrap() > 0);
+}
+
+#[tokio::test]
+async fn groups_share_an_environment() {
+    let dir = TempDir::new().unwrap();
+    let environment = logforce::environment(&EnvironmentOptions::new()).unwrap();
+    let options = options().environment(&environment);
+    let mut stores = Vec::new();
+    for group in 0..20 {
+        let path = dir.path().join(group.to_string());
+        stores.push(Store::open(path, options.clone()).await.unwrap());
+    }
+    for (group, store) in (1..).zip(&mut stores) {
+        let entries = (1..=group).map(|i| entry(1, i));
+        store.blocking_append(entries).await.unwrap();
+    }
+    assert_eq!(environment.stats().logs, 20);
+    drop(stores);
+    for group in 0..20 {
+        let path = dir.path().join(group.to_string());
+        let mut store = Store::open(path, options.clone()).await.unwrap();
+        assert_eq!(terms(&mut store).await.len() as u64, group + 1);
+    }
 }
