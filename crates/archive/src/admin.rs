@@ -1,15 +1,15 @@
 //! Looking at an archive, and keeping it in order: list, verify, prune, marks.
 
 use crate::archive::{Archive, runtime};
-use crate::attach::last_chunk;
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::{ObjectError, Point, Reject, StoredLog, random_nonce};
 use crate::key::{Epoch, Key, MAX_MARK_LEN, is_mark_name};
 use crate::object::{Mark, Object};
+use crate::owner::{last_chunk, newest_epoch, newest_owner};
 use crate::protocol::{Reading, Removal};
 use crate::reader::{LogReader, ReadPart};
-use crate::restore::{Progress, newest_epoch};
+use crate::restore::Progress;
 use crate::status::now;
 use crate::store::Answer;
 use logforce::replica::{ChunkChain, LogState};
@@ -82,13 +82,7 @@ impl Archive {
             };
             let state = last.map(|(_, stored)| LogState::decode(&stored.control));
             let state = state.transpose()?;
-            let owner = match bucket.read(&Key::Hint, None).await? {
-                Some(bytes) => match peek(&bucket, &Key::Hint, bytes)? {
-                    Object::Hint(hint) => Some(hint.owner),
-                    _ => None,
-                },
-                None => None,
-            };
+            let owner = newest_owner(&bucket).await?.map(|hint| hint.owner);
             let chunks = bucket.list("e/", None, |key| matches!(key, Key::Place { .. }));
             let chunks = chunks.await?.len() as u64;
             let segments = segments(&bucket).await?;

@@ -3,21 +3,20 @@
 use crate::archive::{Archive, runtime};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
-use crate::format::{Identity, StoredLog, random_nonce};
-use crate::key::{Epoch, Key};
-use crate::object::Nonce;
-use crate::protocol::{Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
+use crate::format::Identity;
+use crate::key::Epoch;
+use crate::owner::{claim, last_chunk, newest_epoch, newest_owner};
+use crate::protocol::{Claimed, Local};
 use crate::source::Source;
 use crate::status::{Shared, Status, now};
 use crate::upload::{Settings, Upload};
-use logforce::replica::{AtHoldLimit, ReplicaOptions};
-use logforce::{Log, Lsn};
+use logforce::Log;
+use logforce::replica::{AtHoldLimit, LogState, ReplicaOptions};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 /// Settings of an archive that is being written.
 #[derive(Debug, Clone)]
@@ -262,6 +261,7 @@ impl Archive {
             .read_or_create(|key| Ok(Identity::new(log.log_id, log.first_segment, now(), key)?))
             .await?;
         let start = identity.start;
+        check_history(bucket, source, &log).await?;
         let opening = log.openings.first().copied().unwrap_or_default();
         let claimed = claim(
             bucket,
@@ -271,21 +271,18 @@ impl Archive {
                 log: log.log_id,
                 front: log.first_segment,
                 end: log.end,
-                openings: log.openings,
+                openings: log.openings.clone(),
             }),
         )
         .await?;
-        let last = last_chunk(bucket, claimed.epoch).await?;
-        match last {
-            Some((_, stored)) => source.go_on_after(&stored.control)?,
-            None if log.first_segment != start => {
-                return Err(crate::protocol::Error::Detached {
-                    local: log.first_segment,
-                    archive: start,
-                }
-                .into());
+        // Again: puts of the owner before may have landed meanwhile.
+        let has_chunks = go_on(bucket, source, claimed.epoch.0).await?;
+        if !has_chunks && log.first_segment != start {
+            return Err(crate::protocol::Error::Detached {
+                local: log.first_segment,
+                archive: start,
             }
-            None => {}
+            .into());
         }
         if source.position() != claimed.first && claimed.first != start {
             return Err(Error::Invalid(format!(
@@ -299,63 +296,36 @@ impl Archive {
     }
 }
 
-/// Claims the next epoch of an archive. `opening` is the random number of the log's opening, or of a takeover.
-pub(crate) async fn claim(
-    bucket: &Bucket,
-    owner: String,
-    opening: u64,
-    local: Option<Local>,
-) -> Result<Claimed> {
-    let mut claim = Claim::new(Claimant {
-        nonce: Nonce::new(opening, random_nonce()?.0 as u64),
-        owner,
-        time: now(),
-        // A restart finds an owner that is gone, mostly; a takeover may find one that writes.
-        seals: if local.is_some() { 1 } else { 8 },
-        local,
-    });
-    bucket.run(&mut claim).await?;
-    match claim.outcome() {
-        Some(outcome) => Ok(outcome.clone()?),
-        None => Err(Error::Invalid("the claim has stopped".to_owned())),
+/// Fails if the log went another way than the archive. Otherwise a copy of the log could depose the owner, and
+/// fail only then. A log that is shorter is refused by the claim.
+async fn check_history(bucket: &Bucket, source: &mut Source, log: &LogState) -> Result<()> {
+    let newest = newest_epoch(bucket).await?;
+    let Some((_, stored)) = last_chunk(bucket, Epoch(newest.0 + 1)).await? else {
+        return Ok(());
+    };
+    if LogState::decode(&stored.control)?.end > log.end {
+        return Ok(());
     }
-}
-
-/// Returns the newest chunk of the epochs below `end`; `None` if there is none.
-pub(crate) async fn last_chunk(bucket: &Bucket, end: Epoch) -> Result<Option<(Key, StoredLog)>> {
-    for epoch in (0..end.0).rev().map(Epoch) {
-        let scanned = scan(bucket, epoch).await?;
-        if scanned.end.place > scanned.base.place {
-            let place = scanned.end.place - 1;
-            let key = Key::Place { epoch, place };
-            let (_, stored) = bucket
-                .perform(&Request::Get(key.clone()), None, true)
-                .await?;
-            if let Some(stored) = stored {
-                return Ok(Some((key, stored)));
+    match source.go_on_after(&stored.control) {
+        Err(error @ Error::Log(logforce::Error::Diverged { .. })) => {
+            match newest_owner(bucket).await? {
+                // The usual reason: this machine was deposed, and has come back.
+                Some(hint) if !log.openings.contains(&hint.nonce.opening()) => {
+                    let (epoch, owner) = (hint.epoch, hint.owner);
+                    Err(crate::protocol::Error::Deposed { epoch, owner }.into())
+                }
+                _ => Err(error),
             }
         }
+        checked => checked,
     }
-    Ok(None)
 }
 
-/// Finds the end of one epoch.
-pub(crate) async fn scan(bucket: &Bucket, epoch: Epoch) -> Result<Scanned> {
-    let mut scan = Scan::new(epoch, Lsn(0));
-    let mut open = JoinSet::new();
-    loop {
-        for request in scan.poll() {
-            let bucket = bucket.clone();
-            open.spawn(async move {
-                let answer = bucket.perform(&request, None, false).await;
-                (request, answer)
-            });
-        }
-        let Some(Ok((request, answer))) = open.join_next().await else {
-            return Err(Error::Invalid("the scan has stopped".to_owned()));
-        };
-        if let Some(scanned) = scan.answer(&request, answer?.0) {
-            return Ok(scanned?);
-        }
+/// Lets the source go on behind the newest chunk of the epochs below `end`. Fails if the log does not contain
+/// it. Returns false if there is none.
+async fn go_on(bucket: &Bucket, source: &mut Source, end: u64) -> Result<bool> {
+    match last_chunk(bucket, Epoch(end)).await? {
+        Some((_, stored)) => source.go_on_after(&stored.control).map(|()| true),
+        None => Ok(false),
     }
 }

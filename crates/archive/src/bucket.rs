@@ -20,6 +20,9 @@ pub(crate) trait Machine {
     fn is_done(&self) -> bool;
 }
 
+/// Answer to a request, with the part of the log that came with it.
+pub(crate) type Performed = Result<(Answer, Option<StoredLog>)>;
+
 /// The archive's objects, behind the codec that its identity determines.
 #[derive(Clone)]
 pub(crate) struct Bucket {
@@ -86,10 +89,8 @@ impl Bucket {
 
     /// Returns the codec. The identity must have been read.
     pub(crate) fn codec(&self) -> Result<&Codec> {
-        self.shared
-            .codec
-            .get()
-            .ok_or_else(|| Error::State(crate::protocol::Error::NoArchive))
+        let codec = self.shared.codec.get();
+        codec.ok_or(Error::State(crate::protocol::Error::NoArchive))
     }
 
     fn note_identity(&self, identity: Identity) -> Result<()> {
@@ -211,7 +212,7 @@ impl Bucket {
         request: &Request,
         body: Option<Bytes>,
         whole: bool,
-    ) -> Result<(Answer, Option<StoredLog>)> {
+    ) -> Performed {
         let store = self.store();
         let name = name_of(request);
         let mut log = None;

@@ -24,6 +24,7 @@ mod level;
 #[cfg(test)]
 mod model;
 pub mod object;
+mod owner;
 mod piece;
 pub mod protocol;
 mod reader;

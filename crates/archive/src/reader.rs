@@ -1,12 +1,12 @@
 //! Reading of the log in the archive, part by part.
 
-use crate::bucket::{Bucket, panicked};
+use crate::bucket::{Bucket, Performed, panicked};
 use crate::error::{Error, Result};
 use crate::format::StoredLog;
 use crate::key::Key;
 use crate::object::Object;
 use crate::piece::Piece;
-use crate::protocol::{Answer, Part, Reading, Request};
+use crate::protocol::{Part, Reading, Request};
 use logforce::Lsn;
 use std::collections::{HashMap, VecDeque};
 use tokio::task::JoinSet;
@@ -23,7 +23,7 @@ pub(crate) enum ReadPart {
 pub(crate) struct LogReader {
     bucket: Bucket,
     reading: Reading,
-    open: JoinSet<(Request, Result<(Answer, Option<StoredLog>)>)>,
+    open: JoinSet<(Request, Performed)>,
     bodies: HashMap<Key, StoredLog>,
     parts: VecDeque<Part>,
     /// End of what was returned, or the start.

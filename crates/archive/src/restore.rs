@@ -1,12 +1,12 @@
 //! Restoring: from the archive to a directory that is a log again.
 
 use crate::archive::{Archive, runtime};
-use crate::attach::{claim, last_chunk};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::random_nonce;
 use crate::key::{Epoch, Key, is_mark_name};
 use crate::object::Object;
+use crate::owner::{claim, first_needed};
 use crate::piece::Piece;
 use crate::protocol::Reading;
 use crate::reader::{LogReader, ReadPart};
@@ -221,29 +221,6 @@ async fn mark(bucket: &Bucket, name: &str) -> Result<Lsn> {
         Object::Mark(mark) => Ok(mark.lsn),
         _ => Err(none()),
     }
-}
-
-/// Returns the start of the first segment that the newest state needs.
-pub(crate) async fn first_needed(bucket: &Bucket) -> Result<Option<Lsn>> {
-    let newest = newest_epoch(bucket).await?;
-    let last = last_chunk(bucket, Epoch(newest.0 + 1)).await?;
-    last.map(|(_, stored)| crate::level::first_segment(&stored.control))
-        .transpose()
-}
-
-/// Returns the newest epoch that has an owner, or 0.
-pub(crate) async fn newest_epoch(bucket: &Bucket) -> Result<Epoch> {
-    let mut epoch = Epoch(0);
-    if let Some(bytes) = bucket.read(&Key::Hint, None).await? {
-        let hint = bucket.codec()?.peek(&Key::Hint, bytes);
-        if let Object::Hint(hint) = hint.map_err(|reject| reject.of(&Key::Hint))? {
-            epoch = hint.epoch;
-        }
-    }
-    while crate::attach::scan(bucket, epoch).await?.seal.is_some() {
-        epoch.0 += 1;
-    }
-    Ok(epoch)
 }
 
 async fn begin_import(

@@ -1,12 +1,12 @@
 //! Upload: from the log to chunks, with several puts in flight, and from chunks to segments.
 
-use crate::bucket::{Bucket, blocking, panicked};
+use crate::bucket::{Bucket, Performed, blocking, panicked};
 use crate::error::{Error, Result};
-use crate::format::{Encoder, StoredLog};
+use crate::format::Encoder;
 use crate::level::Level;
 use crate::object::Object;
 use crate::piece::Piece;
-use crate::protocol::{Answer, Claimed, Request, Writer};
+use crate::protocol::{Claimed, Request, Writer};
 use crate::source::{Source, SourceState};
 use crate::status::{Shared, now};
 use bytes::Bytes;
@@ -61,7 +61,7 @@ struct Flight {
 /// End of a put or of a reading back.
 struct Put {
     request: Request,
-    answer: Result<(Answer, Option<StoredLog>)>,
+    answer: Performed,
     object: Option<Bytes>,
 }
 

@@ -351,3 +351,26 @@ fn contents_marks_verification_and_pruning() {
     let sampled = archive.verify(Some(0.2), &mut |_| {}).unwrap();
     assert!(sampled.objects < damaged.objects && sampled.end.is_none());
 }
+
+/// A copy of the log that went another way must not depose the owner.
+#[test]
+fn a_copy_that_went_another_way_leaves_the_owner_alone() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let attached = archive
+        .attach(&log, AttachOptions::new().synchronous())
+        .unwrap();
+    log.commit_with(b"one", Policy::Replicated).unwrap();
+    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
+    log.commit_with(record(7), Policy::Replicated).unwrap();
+    // As long as the log, and other bytes.
+    while copy.durable_lsn() < log.durable_lsn() {
+        copy.commit(record(8)).unwrap();
+    }
+    let refused = archive.attach(&copy, AttachOptions::new()).unwrap_err();
+    assert!(!refused.is_deposed(), "{refused}");
+    log.commit_with(b"still the owner", Policy::Replicated)
+        .unwrap();
+    attached.close().unwrap();
+}

@@ -9,7 +9,7 @@ use crate::model::{PATH, open, read, small};
 use crate::workload::amounts_to;
 use logforce_core::{
     Batch, Error, ErrorKind, Guarantee, Import, ImportOptions, Log, LogChunk, Lsn, OpenMode,
-    Options, Policy, Record, RecordRange, ReplicaWait, Replication,
+    Options, Policy, Record, RecordRange, ReplicaOptions, ReplicaWait, Replication,
 };
 use logforce_device::{Runtime, System};
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
@@ -380,7 +380,7 @@ impl Run {
     fn attach(&mut self, log: &Log) -> Replication {
         let last = lock(&self.known).chunks.last().cloned();
         if let Some(last) = last.filter(|_| !self.rng.one_in(6)) {
-            match log.replicate(Some(&last.control)) {
+            match log.replicate(ReplicaOptions::new().after(&last.control)) {
                 Ok(replica) => {
                     assert_eq!(replica.position(), last.to);
                     assert!(
@@ -410,7 +410,7 @@ impl Run {
         known.confirmed = 0;
         known.acked.clear();
         drop(known);
-        log.replicate(None)
+        log.replicate(ReplicaOptions::new())
             .unwrap_or_else(|e| panic!("attaching: {e}"))
     }
 

@@ -76,10 +76,17 @@ impl ReadOnlyReplica {
         Ok(LogState::of(&control, proven))
     }
 
-    /// Goes on behind the chunk with this control slot. Whether the log contains it is found by the next
-    /// reading.
+    /// Goes on behind the chunk with this control slot. Fails if the log does not contain it, as
+    /// [`Replication::go_on_after`](crate::Replication::go_on_after) does.
     pub fn go_on_after(&mut self, control: &[u8]) -> Result<()> {
-        self.copied = Some(decode_control(control)?);
+        let copied = decode_control(control)?;
+        self.dir = existing_directory(&*self.system, self.dir.path())?;
+        Inspector::read_stable(&self.dir, |inspector| {
+            let proven = Proven::find(&self.dir, inspector, Some(&copied))?;
+            let (view, control) = proven.view(&self.dir, &*self.system);
+            RawReader::after(view, &control, &copied).map(drop)
+        })?;
+        self.copied = Some(copied);
         Ok(())
     }
 
@@ -156,6 +163,21 @@ impl Proven {
     }
 }
 
+impl Proven {
+    fn view(self, dir: &Arc<dyn Directory>, system: &dyn System) -> (Arc<View>, Control) {
+        let range = self.control.front..self.end;
+        let view = View::new(
+            dir.clone(),
+            system.runtime(),
+            self.control.log_id,
+            self.segments,
+            self.voids,
+            range,
+        );
+        (view, self.control)
+    }
+}
+
 fn read_proven(
     dir: &Arc<dyn Directory>,
     system: &dyn System,
@@ -163,21 +185,9 @@ fn read_proven(
     copied: Option<&Control>,
     max: u64,
 ) -> Result<(Option<LogChunk>, Lsn)> {
-    let Proven {
-        control,
-        meta,
-        segments,
-        voids,
-        end,
-    } = Proven::find(dir, inspector, copied)?;
-    let view = View::new(
-        dir.clone(),
-        system.runtime(),
-        control.log_id,
-        segments,
-        voids,
-        control.front..end,
-    );
+    let mut proven = Proven::find(dir, inspector, copied)?;
+    let (end, meta) = (proven.end, proven.meta.take());
+    let (view, control) = proven.view(dir, system);
     let mut reader = match copied {
         None => RawReader::from_first_segment(view, &control),
         Some(copied) => RawReader::after(view, &control, copied)?,

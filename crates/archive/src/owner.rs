@@ -1,0 +1,102 @@
+//! The newest owner of an archive, and the end of what it has written.
+
+use crate::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::format::{StoredLog, random_nonce};
+use crate::key::{Epoch, Key};
+use crate::object::{Hint, Nonce, Object};
+use crate::protocol::{Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
+use crate::status::now;
+use logforce::Lsn;
+use tokio::task::JoinSet;
+
+/// Claims the next epoch of an archive. `opening` is the random number of the log's opening, or of a takeover.
+pub(crate) async fn claim(
+    bucket: &Bucket,
+    owner: String,
+    opening: u64,
+    local: Option<Local>,
+) -> Result<Claimed> {
+    let mut claim = Claim::new(Claimant {
+        nonce: Nonce::new(opening, random_nonce()?.0 as u64),
+        owner,
+        time: now(),
+        // A restart finds an owner that is gone, mostly; a takeover may find one that writes.
+        seals: if local.is_some() { 1 } else { 8 },
+        local,
+    });
+    bucket.run(&mut claim).await?;
+    match claim.outcome() {
+        Some(outcome) => Ok(outcome.clone()?),
+        None => Err(Error::Invalid("the claim has stopped".to_owned())),
+    }
+}
+
+/// Returns the newest chunk of the epochs below `end`; `None` if there is none.
+pub(crate) async fn last_chunk(bucket: &Bucket, end: Epoch) -> Result<Option<(Key, StoredLog)>> {
+    for epoch in (0..end.0).rev().map(Epoch) {
+        let scanned = scan(bucket, epoch).await?;
+        if scanned.end.place > scanned.base.place {
+            let place = scanned.end.place - 1;
+            let key = Key::Place { epoch, place };
+            let (_, stored) = bucket
+                .perform(&Request::Get(key.clone()), None, true)
+                .await?;
+            if let Some(stored) = stored {
+                return Ok(Some((key, stored)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the end of one epoch.
+pub(crate) async fn scan(bucket: &Bucket, epoch: Epoch) -> Result<Scanned> {
+    let mut scan = Scan::new(epoch, Lsn(0));
+    let mut open = JoinSet::new();
+    loop {
+        for request in scan.poll() {
+            let bucket = bucket.clone();
+            open.spawn(async move {
+                let answer = bucket.perform(&request, None, false).await;
+                (request, answer)
+            });
+        }
+        let Some(Ok((request, answer))) = open.join_next().await else {
+            return Err(Error::Invalid("the scan has stopped".to_owned()));
+        };
+        if let Some(scanned) = scan.answer(&request, answer?.0) {
+            return Ok(scanned?);
+        }
+    }
+}
+
+/// Returns the start of the first segment that the newest state needs.
+pub(crate) async fn first_needed(bucket: &Bucket) -> Result<Option<Lsn>> {
+    let newest = newest_epoch(bucket).await?;
+    let last = last_chunk(bucket, Epoch(newest.0 + 1)).await?;
+    last.map(|(_, stored)| crate::level::first_segment(&stored.control))
+        .transpose()
+}
+
+/// Returns the newest owner that has noted itself; `None` before the first one.
+pub(crate) async fn newest_owner(bucket: &Bucket) -> Result<Option<Hint>> {
+    let Some(bytes) = bucket.read(&Key::Hint, None).await? else {
+        return Ok(None);
+    };
+    let object = bucket.codec()?.peek(&Key::Hint, bytes);
+    Ok(match object.map_err(|reject| reject.of(&Key::Hint))? {
+        Object::Hint(hint) => Some(hint),
+        _ => None,
+    })
+}
+
+/// Returns the newest epoch that has an owner, or 0.
+pub(crate) async fn newest_epoch(bucket: &Bucket) -> Result<Epoch> {
+    let hint = newest_owner(bucket).await?;
+    let mut epoch = hint.map_or(Epoch(0), |hint| hint.epoch);
+    while scan(bucket, epoch).await?.seal.is_some() {
+        epoch.0 += 1;
+    }
+    Ok(epoch)
+}
