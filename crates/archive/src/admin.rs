@@ -158,7 +158,8 @@ impl Archive {
     }
 
     /// Reads the whole archive, and checks each object and each batch of the log in it. With `sample`, reads
-    /// only that share of the objects, 0 to 1, chosen by chance, and checks each for itself.
+    /// only that share of the objects, 0 to 1, chosen by chance, and checks each for itself; the progress then
+    /// counts objects.
     ///
     /// # Errors
     /// Those of the store. Damage is not an error here: see [`Verified::damage`].
@@ -170,13 +171,13 @@ impl Archive {
         runtime()?.block_on(async {
             let bucket = self.existing().await?;
             if let Some(share) = sample {
-                return check_objects(&bucket, share).await;
+                return check_objects(&bucket, share, progress).await;
             }
             match check_log(&bucket, progress).await {
                 Ok(verified) => Ok(verified),
                 Err(error @ (Error::Object(_) | Error::State(_) | Error::Log(_))) => {
                     // The first damage ends the log: the others are found object by object.
-                    let mut verified = check_objects(&bucket, 1.0).await?;
+                    let mut verified = check_objects(&bucket, 1.0, progress).await?;
                     let first = error.to_string();
                     if !verified.damage.contains(&first) {
                         verified.damage.insert(0, first);
@@ -344,7 +345,11 @@ async fn check_log(bucket: &Bucket, progress: &mut dyn FnMut(Progress)) -> Resul
 }
 
 /// Reads objects, each for itself.
-async fn check_objects(bucket: &Bucket, share: f64) -> Result<Verified> {
+async fn check_objects(
+    bucket: &Bucket,
+    share: f64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Verified> {
     let mut keys = Vec::new();
     for prefix in ["s/", "e/"] {
         let is_part = |key: &Key| matches!(key, Key::Segment { .. } | Key::Place { .. });
@@ -358,6 +363,7 @@ async fn check_objects(bucket: &Bucket, share: f64) -> Result<Verified> {
         }
     }
     let mut verified = Verified::default();
+    let (from, mut at, goal) = (Lsn(0), Lsn(0), Lsn(chosen.len() as u64));
     let mut open: JoinSet<Result<std::result::Result<u64, ObjectError>>> = JoinSet::new();
     let mut chosen = chosen.into_iter();
     loop {
@@ -377,6 +383,8 @@ async fn check_objects(bucket: &Bucket, share: f64) -> Result<Verified> {
                 Err(damage) => verified.damage.push(damage.to_string()),
             },
         }
+        at = at.plus(1);
+        progress(Progress { from, at, goal });
     }
 }
 

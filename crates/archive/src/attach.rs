@@ -129,10 +129,29 @@ impl Attached {
         self.end()
     }
 
-    fn end(&mut self) -> Result<()> {
+    /// Ends the archive as [`Attached::close`] does, and calls `progress` every 100 ms meanwhile. Returns the
+    /// last state.
+    ///
+    /// # Errors
+    /// As [`Attached::close`].
+    pub fn close_with(mut self, progress: &mut dyn FnMut(&Status)) -> Result<Status> {
+        self.stop();
+        while self.thread.as_ref().is_some_and(|t| !t.is_finished()) {
+            progress(&self.status());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.end()?;
+        Ok(self.status())
+    }
+
+    fn stop(&self) {
         if let Some(stop) = &self.stop {
             let _ = stop.send(true);
         }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.stop();
         let ended = match self.thread.take() {
             Some(thread) => thread.join().unwrap_or_else(|_| {
                 Err(Error::Invalid(
@@ -253,8 +272,10 @@ impl Archive {
         options: &AttachOptions,
     ) -> Result<Claimed> {
         let probe = bucket.store().probe().await?;
-        if options.is_synchronous {
-            probe.check_synchronous(self.url())?;
+        match options.is_synchronous {
+            true => probe.check_synchronous(self.url())?,
+            // A deposed owner would overwrite the chunks of its successor.
+            false => probe.check(self.url(), "use as an archive")?,
         }
         let log = source.state()?;
         let identity = bucket

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct Status {
     /// Everything below is in the archive.
     pub archived: Lsn,
-    /// Durable end of the log on this machine. Without it, the part above `archived` is lost with the machine.
+    /// End of the durable records on this machine. The part above `archived` is lost with the machine.
     pub durable: Lsn,
     /// Time for which the oldest byte above `archived` has waited.
     pub behind_for: Duration,
@@ -65,6 +65,15 @@ impl Shared {
 
     pub(crate) fn note(&self, archived: Lsn, durable: Lsn, trouble: Option<StoreError>) {
         let mut state = self.state();
+        // Bytes that were seen as durable have turned out to hold no record.
+        let mut since = None;
+        while let Some((_, at)) = state.durable.back().filter(|(lsn, _)| *lsn > durable) {
+            since = Some(*at);
+            state.durable.pop_back();
+        }
+        if let Some(at) = since {
+            state.durable.push_back((durable, at));
+        }
         let seen = state.durable.back().map_or(archived, |(lsn, _)| *lsn);
         let is_due = |(_, at): &(Lsn, Instant)| at.elapsed() >= SAMPLES_APART;
         if durable > seen && state.durable.back().is_none_or(is_due) {

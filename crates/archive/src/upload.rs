@@ -10,7 +10,6 @@ use crate::protocol::{Claimed, Request, Writer};
 use crate::source::{Source, SourceState};
 use crate::status::{Shared, now};
 use bytes::Bytes;
-use logforce::Lsn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -270,7 +269,13 @@ impl Upload {
     }
 
     fn note(&self) {
-        let durable = self.source.as_ref().map_or(Lsn(0), Source::durable);
+        let read = self.flying.values().next_back();
+        let read = read.map_or(self.writer.confirmed(), |flight| flight.piece.to);
+        let durable = match &self.source {
+            Some(source) if source.pending() > 0 => source.durable(),
+            // What follows was read and has no record. It waits for one, and its loss loses nothing.
+            _ => read,
+        };
         self.shared
             .note(self.writer.confirmed(), durable, self.bucket.trouble());
         self.shared.note_segments(self.level.failed());

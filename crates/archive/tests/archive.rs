@@ -131,6 +131,36 @@ fn an_asynchronous_archive_lags_by_its_delay_and_ends_whole() {
     assert_eq!(records(&copy), records(&log));
 }
 
+/// The stamp that follows the last commit has no record: it waits for the next one, and nothing is missing.
+#[test]
+fn the_archive_of_an_idle_log_is_not_behind() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let delay = AttachOptions::new().delay(Duration::from_millis(10));
+    let attached = archive.attach(&log, delay).unwrap();
+    let end = log.commit(b"the last one").unwrap().end;
+    while log.durable_lsn() <= end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Until the upload has seen the stamp.
+    std::thread::sleep(Duration::from_millis(500));
+    let mut status = attached.status();
+    for _ in 0..500 {
+        if status.behind_for == Duration::ZERO {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        status = attached.status();
+    }
+    assert_eq!(status.behind_for, Duration::ZERO, "{status:?}");
+    assert_eq!(status.archived, status.durable);
+    assert!(status.archived >= end, "{status:?}");
+    let mut calls = 0;
+    let last = attached.close_with(&mut |_| calls += 1).unwrap();
+    assert!(last.has_ended && calls > 0, "{last:?}");
+}
+
 #[test]
 fn another_process_archives_the_log() {
     let home = temp();
@@ -348,6 +378,13 @@ fn contents_marks_verification_and_pruning() {
     }
     let damaged = archive.verify(None, &mut |_| {}).unwrap();
     assert_eq!(damaged.damage.len(), 2, "{damaged:?}");
+    let mut last = None;
+    let all = archive
+        .verify(Some(1.0), &mut |at| last = Some(at))
+        .unwrap();
+    let last = last.unwrap();
+    let read = all.objects + all.damage.len() as u64;
+    assert_eq!((last.at, last.goal), (Lsn(read), Lsn(read)));
     let sampled = archive.verify(Some(0.2), &mut |_| {}).unwrap();
     assert!(sampled.objects < damaged.objects && sampled.end.is_none());
 }

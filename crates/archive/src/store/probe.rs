@@ -31,7 +31,7 @@ impl Probe {
     }
 
     /// Confirms that the store is fit for an archive at all.
-    fn check(&self, url: &str, doing: &'static str) -> Result<(), StoreError> {
+    pub(crate) fn check(&self, url: &str, doing: &'static str) -> Result<(), StoreError> {
         if self.creates_once && self.lists_at_once && self.reads_newest {
             return Ok(());
         }
