@@ -4,7 +4,7 @@
 use crate::exit::End;
 use crate::output::{Sink, cannot_write};
 use anyhow::Context;
-use clap::error::{Error, ErrorKind};
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 use clap_mangen::Man as Page;
@@ -16,6 +16,9 @@ To install:
   zsh         logforce completions zsh > ~/.zfunc/_logforce      (with ~/.zfunc in fpath, before compinit)
   fish        logforce completions fish > ~/.config/fish/completions/logforce.fish
   PowerShell  logforce completions powershell >> $PROFILE";
+
+const NO_ARCHIVE: &str = "this build has no `logforce archive`: install it with \
+     `cargo install logforce-cli --features archive`";
 
 /// Returns the arguments of this process. Unusable arguments end the process with status 2.
 pub fn parsed<P: CommandFactory + FromArgMatches>() -> P {
@@ -43,6 +46,13 @@ fn refused(e: Error, grammar: Command) -> ! {
         let words: Vec<String> = std::env::args().skip(1).collect();
         listed(&words, &grammar)
     });
+    let is_archive = |word: &str| word == "archive" && !cfg!(feature = "archive");
+    let is_left_out = (e.kind() == ErrorKind::InvalidSubcommand)
+        && matches!(e.get(ContextKind::InvalidSubcommand), Some(ContextValue::String(word)) if is_archive(word));
+    if is_left_out {
+        eprintln!("error: {NO_ARCHIVE}");
+        std::process::exit(e.exit_code());
+    }
     let _ = e.print();
     if let Some(there_are) = there_are {
         eprintln!("{there_are}");

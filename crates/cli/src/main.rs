@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+#[cfg(feature = "archive")]
+mod archive;
 mod backup;
 mod bench;
 mod calibrate;
@@ -73,6 +75,9 @@ because a directory is missing or cannot be read, 130 interrupted.";
 enum Command {
     /// Print the settings of a database or another system to use on this disk, or judge those in force.
     Advise(Box<advise::Args>),
+    /// Keep a continuous copy of a log in object storage, and restore it to any position or time.
+    #[cfg(feature = "archive")]
+    Archive(archive::Args),
     /// Copy a log that may be in use, or a page file that no program has open, into a new one.
     Backup(backup::Args),
     /// Measure what each commit method costs on this disk, and what it guarantees.
@@ -121,6 +126,8 @@ fn main() -> ExitCode {
     }
     let result = match cli.command {
         Command::Advise(args) => advise::run(*args),
+        #[cfg(feature = "archive")]
+        Command::Archive(args) => archive::run(args),
         Command::Backup(args) => backup::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Compare(args) => compare::run(args),

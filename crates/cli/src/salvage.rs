@@ -348,7 +348,7 @@ fn refused(e: Error, args: &Args) -> anyhow::Error {
 }
 
 /// Returns the system's error if it reports a lack of space.
-fn no_space(e: &Error) -> Option<String> {
+pub fn no_space(e: &Error) -> Option<String> {
     match e {
         Error::Poisoned { cause, .. } => no_space(cause),
         Error::NoSpace { source, .. } => Some(source.to_string()),

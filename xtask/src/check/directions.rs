@@ -159,6 +159,8 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-crashtest",
             "logforce-report",
             "logforce-witness",
+            "logforce-archive",
+            "logforce-archive-testserver",
             "logforce-databases",
             "logforce-measure",
             "logforce-systems",

@@ -26,7 +26,7 @@ pub fn built(setting: &Setting, name: &str) -> PathBuf {
 
 /// Returns the crates and features that are compiled. They are the same in all stages of a run: with
 /// other features, cargo would compile the common dependencies again. The command is built with its
-/// databases; the stages of other systems build it without.
+/// databases and archives; the stages of other systems build it without.
 ///
 /// The tier `change` leaves out the log store for openraft: its dependencies take a fifth of the compile
 /// time.
@@ -37,13 +37,13 @@ pub fn parts(tier: Tier) -> &'static [&'static str] {
             "--exclude",
             "logforce-openraft",
             "--features",
-            "logforce/tracing,logforce-archive/s3,logforce-databases/clients,logforce-cli/databases",
+            "logforce/tracing,logforce-databases/clients,logforce-cli/databases,logforce-cli/archive",
             "--locked",
         ],
         Tier::Deep { .. } => &[
             "--workspace",
             "--features",
-            "logforce/tracing,logforce-archive/s3,logforce-databases/clients,logforce-cli/databases,\
+            "logforce/tracing,logforce-databases/clients,logforce-cli/databases,logforce-cli/archive,\
              logforce-openraft/openraft-010",
             "--locked",
         ],

@@ -87,6 +87,13 @@ impl Lines {
         }
     }
 
+    /// Writes a value as one line of JSON.
+    #[cfg(feature = "archive")]
+    pub fn write_json(&mut self, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.follow()?;
+        self.write(&json(value)?)
+    }
+
     /// Opens the file anew if another program has renamed or removed it. Returns true if it is empty.
     fn follow(&mut self) -> anyhow::Result<bool> {
         let Some(named) = &mut self.file else {

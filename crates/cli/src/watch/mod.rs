@@ -1,10 +1,10 @@
 //! `logforce watch`.
 
-mod lines;
+pub mod lines;
 mod metrics;
 mod record;
 mod reporter;
-mod server;
+pub mod server;
 mod text;
 
 use crate::bench::common::{DirArgs, command_line, counters, leaving_nothing, one_place_each};
@@ -152,7 +152,8 @@ fn watch(
     let address = server.as_ref().map(Server::address);
     if let Some(server) = server {
         let clock = os::system().runtime();
-        server.start(metrics::Source::new(&start, Arc::clone(&totals), clock))?;
+        let source = metrics::Source::new(&start, Arc::clone(&totals), clock);
+        server.start(move || source.text())?;
     }
     let mut reporter = Reporter::new(start, files, Arc::clone(&totals), interrupt.clone());
     reporter.begin(address)?;

@@ -1,6 +1,5 @@
 //! The HTTP server of the metrics. It answers one request a connection, each in a separate thread.
 
-use super::metrics::Source;
 use crate::exit::Usage;
 use anyhow::{Context, bail};
 use std::io::{self, Read, Write};
@@ -65,9 +64,9 @@ impl Server {
         self.address
     }
 
-    /// Answers from now on, until the process ends.
-    pub fn start(self, source: Source) -> anyhow::Result<()> {
-        let source = Arc::new(source);
+    /// Answers with the text that `metrics` returns, from now on until the process ends.
+    pub fn start(self, metrics: impl Fn() -> String + Send + Sync + 'static) -> anyhow::Result<()> {
+        let source: Arc<Source> = Arc::new(metrics);
         let accept = move || {
             let busy = Arc::new(AtomicUsize::new(0));
             loop {
@@ -84,6 +83,9 @@ impl Server {
         Ok(())
     }
 }
+
+/// Function that returns the metrics.
+type Source = dyn Fn() -> String + Send + Sync;
 
 /// Number of connections, which counts one for as long as it exists.
 struct Busy(Arc<AtomicUsize>);
@@ -104,7 +106,7 @@ fn serve_in_thread(stream: TcpStream, source: &Arc<Source>, busy: &Arc<AtomicUsi
     let serve = move || {
         let _counted = counted;
         // A client that has gone is not an error.
-        let _ = serve(stream, &source);
+        let _ = serve(stream, &*source);
     };
     // Without a thread the connection is closed, and the client tries again.
     let _ = thread::Builder::new()
@@ -123,7 +125,7 @@ fn serve(mut stream: TcpStream, source: &Source) -> io::Result<()> {
     let (status, kind, body) = match (method, path) {
         ("GET" | "HEAD", "/metrics") => {
             let kind = "text/plain; version=0.0.4; charset=utf-8";
-            ("200 OK", kind, source.text())
+            ("200 OK", kind, source())
         }
         ("GET" | "HEAD", _) => {
             let words = "The metrics are at /metrics.\n".to_owned();

@@ -91,3 +91,17 @@ fn every_command_has_a_page() {
     let advice = "it exists and is not a directory: name a directory, new or existing";
     assert!(said.contains(advice), "{said}");
 }
+
+#[cfg(not(feature = "archive"))]
+#[test]
+fn archives_take_another_build() {
+    let out = run(&["archive", "list", "x"]);
+    assert_eq!(out.status.code(), Some(2));
+    let said = text(&out.stderr);
+    let advice = "cargo install logforce-cli --features archive";
+    assert!(said.contains(advice), "{said}");
+    assert!(!commands().contains(&"archive".to_owned()));
+    // A misspelt command is another matter.
+    let said = text(&run(&["archiv"]).stderr);
+    assert!(!said.contains("--features"), "{said}");
+}

@@ -5,6 +5,10 @@
 mod advise;
 #[cfg(target_os = "linux")]
 mod advise_servers;
+#[cfg(feature = "archive")]
+mod archive;
+#[cfg(feature = "archive")]
+mod archive_refused;
 mod backup;
 mod bench;
 #[cfg(feature = "databases")]
