@@ -2,7 +2,7 @@
 
 use crate::harness::{explore, explore_by};
 use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, record};
-use logforce_core::{Guarantee, Method, Policy};
+use logforce_core::{Guarantee, Method, Policy, ReplicaOptions};
 use logforce_device::Runtime;
 use logforce_device::sync::locks_taken_here;
 use std::time::Duration;
@@ -266,7 +266,7 @@ fn locks_of_a_replicated_commit() {
     explore_by("locks of a replicated commit", 100, || {
         let world = World::new();
         let log = world.open_alone(options());
-        let mut replica = log.replicate(None).expect("there is none");
+        let mut replica = log.replicate(ReplicaOptions::new()).expect("there is none");
         log.commit(&record(0, 40)).expect("nothing fails");
         world.rest();
         let submit = |n, policy| {
