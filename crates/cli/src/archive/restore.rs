@@ -21,7 +21,7 @@ or at a mark (mark:NAME). An LSN above the end of the archive is refused.
 When the command ends, DIR is durable, and each batch of the log in it was checked. A killed restore leaves a
 DIR that cannot be opened; the same command then begins anew. After another failure DIR is as it was.
 
---follow keeps DIR up to date until Ctrl-C, for `logforce archive takeover`. DIR is no log until then. The
+--follow keeps DIR up to date until Ctrl-C, for `logforce archive takeover`. DIR is not a log until then. The
 same command continues it.
 
 The archive belongs to the log that wrote it. Archive a log that was restored to an earlier end at another
@@ -113,7 +113,7 @@ fn follow(args: &Args, archive: &Archive, report: Report) -> anyhow::Result<End>
     followed.map_err(not_restored)?;
     let end_text = end.map_or(String::new(), |end| format!(" up to LSN {end}"));
     let text = format!(
-        "{dir} holds a copy{end_text} that is no log yet: the same command continues it, and \
+        "{dir} holds a copy{end_text} that is not a log yet: the same command continues it, and \
          `logforce archive takeover {} {dir} --owner NAME` makes it a log\n",
         archive.url()
     );

@@ -308,7 +308,7 @@ fn a_followed_copy_becomes_a_log_by_a_takeover() {
     assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
     assert_eq!(json(&out)["complete"], false);
     assert!(
-        all_output(&out).contains("is no log yet"),
+        all_output(&out).contains("is not a log yet"),
         "{}",
         all_output(&out)
     );

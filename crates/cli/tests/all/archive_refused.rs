@@ -193,7 +193,7 @@ fn directories_that_cannot_be_used() {
     );
 }
 
-/// What was dropped before it was archived cannot be archived later.
+/// A part that was dropped before it was archived cannot be archived later.
 #[test]
 fn a_log_that_has_gone_on_without_its_archive() {
     let (home, _) = home(50);
