@@ -177,6 +177,11 @@ pub const TABLE: &[DependencyRule] = &[
         why: "an example: it uses only what users can use",
     },
     DependencyRule {
+        name: "logforce-openraft",
+        may_use: &["logforce"],
+        why: "it keeps a Raft log through what the library offers to every user",
+    },
+    DependencyRule {
         name: "logforce-benches",
         may_use: &[
             "logforce-btree",
@@ -190,11 +195,6 @@ pub const TABLE: &[DependencyRule] = &[
         ],
         why: "it compares the log with others, and makes filesystems to count flushes; no crate may use \
                       it, because it depends on the rivals",
-    },
-    DependencyRule {
-        name: "logforce-openraft",
-        may_use: &["logforce"],
-        why: "it keeps a Raft log through what the library offers to every user",
     },
     DependencyRule {
         name: "xtask",

@@ -67,6 +67,7 @@ const HALVES: [&[&str]; 2] = [
     ],
     &[
         "backups",
+        "imports",
         "lengths",
         "names",
         "pairs",
