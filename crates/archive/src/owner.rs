@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::{StoredLog, random_nonce};
 use crate::key::{Epoch, Key};
 use crate::object::{Hint, Nonce, Object};
-use crate::protocol::{Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
+use crate::protocol::{Answer, Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
 use crate::status::now;
 use logforce::Lsn;
 use tokio::task::JoinSet;
@@ -34,17 +34,26 @@ pub(crate) async fn claim(
 
 /// Returns the newest chunk of the epochs below `end`; `None` if there is none.
 pub(crate) async fn last_chunk(bucket: &Bucket, end: Epoch) -> Result<Option<(Key, StoredLog)>> {
-    for epoch in (0..end.0).rev().map(Epoch) {
+    let mut epoch = end;
+    while let Some(before) = epoch.0.checked_sub(1) {
+        epoch = Epoch(before);
         let scanned = scan(bucket, epoch).await?;
-        if scanned.end.place > scanned.base.place {
-            let place = scanned.end.place - 1;
-            let key = Key::Place { epoch, place };
-            let (_, stored) = bucket
-                .perform(&Request::Get(key.clone()), None, true)
-                .await?;
-            if let Some(stored) = stored {
-                return Ok(Some((key, stored)));
+        if scanned.end.place == scanned.base.place {
+            continue;
+        }
+        let place = scanned.end.place - 1;
+        let request = Request::Get(Key::Place { epoch, place });
+        // A lost answer says nothing. An older chunk would pass for the newest one.
+        let stored = loop {
+            match bucket.perform(&request, None, true).await? {
+                (Answer::Unknown, _) => {}
+                (_, stored) => break stored,
             }
+        };
+        match stored {
+            Some(stored) => return Ok(Some((Key::Place { epoch, place }, stored))),
+            // It was removed meanwhile, since a later epoch has one now.
+            None => epoch = end,
         }
     }
     Ok(None)

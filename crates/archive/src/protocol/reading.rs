@@ -408,8 +408,15 @@ impl Reading {
             self.plan.keys.clear();
         }
         self.at = Some(to.max(at));
-        if self.start.is_some_and(|start| start <= to) {
+        // A new plan may begin with chunks that were read before. Their older end must not replace the newer one.
+        // The part before the first one ends at the start, and there is nothing whose front it could renew.
+        let renews_front = to == at && self.start.is_some_and(|start| start < at);
+        if to > at || renews_front {
             self.parts.push(part);
         }
     }
 }
+
+#[cfg(test)]
+#[path = "reading_tests.rs"]
+mod tests;

@@ -1,0 +1,79 @@
+use super::*;
+use crate::object::Nonce;
+use logforce::LogId;
+
+type Objects = BTreeMap<Key, Object>;
+
+fn chunk(place: u64) -> Object {
+    Object::Chunk(Chunk {
+        epoch: Epoch(0),
+        place,
+        nonce: Nonce(1),
+        from: Lsn(place * 10),
+        to: Lsn(place * 10 + 10),
+        front: Lsn(0),
+        settled: place,
+        time: 0,
+    })
+}
+
+fn look(objects: &Objects, request: &Request) -> Answer {
+    match request {
+        Request::List(listing) => {
+            let keys = objects.keys().filter(|key| listing.contains(key));
+            Answer::Listed(keys.cloned().collect())
+        }
+        Request::Get(key) => match objects.get(key) {
+            Some(object) => Answer::Found(object.clone()),
+            None => Answer::Missing,
+        },
+        _ => Answer::Unknown,
+    }
+}
+
+/// Reads all objects. Once three chunks were returned, one look at `gone` finds nothing. Returns the ends of the
+/// chunks.
+fn ends(mut reading: Reading, gone: Option<Key>) -> Vec<u64> {
+    let log = LogId::default();
+    let start = Lsn(0);
+    let identity = Object::Identity(Identity { log, start });
+    let all = (0..4).map(chunk).chain([identity]);
+    let objects: Objects = all.map(|object| (object.key(), object)).collect();
+    let mut gone = gone;
+    let mut ends = Vec::new();
+    while reading.outcome().is_none() {
+        for request in reading.poll() {
+            let answer = match &request {
+                Request::Get(key) if ends.len() == 3 && Some(key) == gone.as_ref() => {
+                    gone = None;
+                    Answer::Missing
+                }
+                request => look(&objects, request),
+            };
+            reading.answer(&request, answer);
+        }
+        ends.extend(reading.parts().iter().filter_map(|part| match part {
+            Part::Chunk(chunk) => Some(chunk.to.0),
+            _ => None,
+        }));
+    }
+    assert_eq!(gone, None);
+    assert_eq!(reading.outcome(), Some(&Ok(Lsn(40))));
+    ends
+}
+
+/// A segment has replaced a chunk that the reading wanted, and the floor is not raised yet. The next plan begins
+/// with chunks that were returned already. A restore refused their older end, since it had a newer one.
+#[test]
+fn a_new_plan_returns_no_part_that_ends_below_the_one_before() {
+    let reading = Reading::new(None, 1);
+    // One again, for its front.
+    assert_eq!(ends(reading, Some(chunk(3).key())), [10, 20, 30, 30, 40]);
+}
+
+/// A restore refused the chunk that ends where its first segment begins: there was nothing before it.
+#[test]
+fn the_part_that_ends_at_the_start_is_not_returned() {
+    let reading = Reading::new(None, 1).starting_at(Lsn(20));
+    assert_eq!(ends(reading, None), [30, 40]);
+}
