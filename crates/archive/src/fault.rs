@@ -1,16 +1,29 @@
-//! Planted faults: each shows that the exhaustive tests would find a protocol without the line it changes.
+//! Planted faults: each shows that the tests would find a protocol without the line it changes.
 
-/// Returns true if the planted fault of that name is enabled. Constant `false` outside the tests of this crate.
+/// Returns true if the planted fault of that name is enabled. Constant `false` in every usual build.
+///
+/// The exhaustive tests of this crate choose it by thread. In a build with `--cfg planted` it is the one whose
+/// name is in the environment variable `LOGFORCE_PLANTED`, for the nodes of the chaos tests.
 macro_rules! fault {
     ($name:ident) => {{
         #[cfg(test)]
         let is_planted = $crate::fault::is($crate::fault::Fault::$name);
-        #[cfg(not(test))]
+        #[cfg(all(planted, not(test)))]
+        let is_planted = $crate::fault::is_named(stringify!($name));
+        #[cfg(not(any(planted, test)))]
         let is_planted = false;
         is_planted
     }};
 }
 pub(crate) use fault;
+
+/// Returns true if the environment names this fault.
+#[cfg(all(planted, not(test)))]
+pub(crate) fn is_named(name: &str) -> bool {
+    static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    let chosen = CHOSEN.get_or_init(|| std::env::var("LOGFORCE_PLANTED").ok());
+    chosen.as_deref() == Some(name)
+}
 
 /// Name of a planted fault.
 #[cfg(test)]
