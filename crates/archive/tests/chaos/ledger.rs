@@ -12,7 +12,7 @@ pub struct Ack {
     pub id: Id,
 }
 
-/// What is known from outside of the archive.
+/// Knowledge from outside of the archive.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Acknowledgements that a restored log must contain, by position.
