@@ -77,7 +77,7 @@ fn node() {
 
 #[test]
 fn no_acknowledgement_is_lost() {
-    check(|_| Target::faulty(), &[1, fresh()], 6);
+    check(|_| Target::faulty(), &[1, fresh()], 5);
 }
 
 #[test]
