@@ -7,7 +7,7 @@ use crate::sync::event::Event;
 use crate::sync::wake::Wake;
 use crate::sync::wakers::Wakers;
 use logforce_device::Runtime;
-use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
+use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_format::{Lsn, planted};
 use std::path::Path;
 use std::sync::PoisonError;
@@ -20,6 +20,8 @@ pub(crate) struct Replicated {
     /// locked, read without a lock.
     lsn: AtomicU64,
     status: Mutex<Status>,
+    /// True if the last move of the front stopped at what a replica holds.
+    pub(crate) holds_front: AtomicBool,
     /// Number of the next replica.
     next: AtomicU64,
     /// Event that is notified when the replicated LSN moves, and when the replica ends.

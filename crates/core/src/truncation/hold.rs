@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::error::{Bytes, Error, Result};
 use crate::storage::hold::{self, AtHoldLimit, Hold};
 use logforce_format::Lsn;
+use std::sync::atomic::Ordering::*;
 
 impl Engine {
     /// Returns the highest front at or below `wanted` that the replicas permit: the one that is attached, and
@@ -26,6 +27,7 @@ impl Engine {
             self.note_alarm(&hold, wanted);
             to = to.min(hold.bound(wanted));
         }
+        self.view.replicated.holds_front.store(to < wanted, Release);
         Ok(to)
     }
 
@@ -36,18 +38,17 @@ impl Engine {
     }
 
     /// Fails if a replica that must not be dropped has reached its limit. Called before a segment is
-    /// prepared. Costs nothing unless a front was requested that could not be reached.
+    /// prepared. Does nothing unless a replica has held the front.
     pub(crate) fn check_replica_limit(&self) -> Result<()> {
-        let wanted = self.pins.requested();
-        if wanted <= self.front() {
+        if !self.view.replicated.holds_front.load(Acquire) {
             return Ok(());
         }
-        // The replica in another process may have caught up, and cannot wake this one.
-        self.move_front()?;
-        let holds = [
-            self.view.replicated.hold(),
-            hold::load(&*self.view.dir, self.view.log_id)?,
-        ];
+        let wanted = self.pins.requested();
+        // The replica in another process may have caught up, and cannot wake this one. The owner's next
+        // truncation reports an error; appends do not fail for it.
+        let _ = self.move_front();
+        let beside = hold::load(&*self.view.dir, self.view.log_id);
+        let holds = [self.view.replicated.hold(), beside.ok().flatten()];
         for hold in holds.into_iter().flatten() {
             if hold.at_limit == AtHoldLimit::RefuseAppends && hold.is_exceeded(wanted) {
                 return Err(Error::ReplicaBehind {
