@@ -106,8 +106,7 @@ impl ReadOnlyReplica {
         })?;
         self.proven = proven;
         if let Some(chunk) = &chunk {
-            let control = Control::decode(&chunk.control);
-            self.copied = control.ok().or(self.copied.take());
+            self.copied = Some(decode_control(&chunk.control)?);
         }
         Ok(chunk)
     }
