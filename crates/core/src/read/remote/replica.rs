@@ -17,6 +17,9 @@ use logforce_format::{Control, LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Number of times that a reading is repeated because a truncation has removed the batch below its position.
+const RETRIES: usize = 5;
+
 /// Reads the durable bytes of a log that another process writes, as chunks. It locks and forces nothing, and
 /// the writer does not wait for it. It sees bytes once a later stamp proves them durable: see
 /// [`ReadOnlyFollower`](crate::ReadOnlyFollower).
@@ -101,9 +104,22 @@ impl ReadOnlyReplica {
     pub fn read(&mut self, max: u64) -> Result<Option<LogChunk>> {
         self.dir = existing_directory(&*self.system, self.dir.path())?;
         let copied = self.copied.as_ref();
-        let (chunk, proven) = Inspector::read_stable(&self.dir, |inspector| {
-            read_proven(&self.dir, &*self.system, inspector, copied, max)
-        })?;
+        let mut attempts = 0;
+        let (chunk, proven) = loop {
+            let read = Inspector::read_stable(&self.dir, |inspector| {
+                read_proven(&self.dir, &*self.system, inspector, copied, max)
+            });
+            match read {
+                // The front has reached the end of the copy while the batch below it was compared. Nothing
+                // that the replica lacks is gone: the next control file has that batch's checksum.
+                Err(Error::Truncated { front, .. })
+                    if attempts < RETRIES && copied.is_some_and(|c| c.anchor.lsn >= front) =>
+                {
+                    attempts += 1;
+                }
+                read => break read?,
+            }
+        };
         self.proven = proven;
         if let Some(chunk) = &chunk {
             self.copied = Some(decode_control(&chunk.control)?);
