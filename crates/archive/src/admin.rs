@@ -162,7 +162,7 @@ impl Archive {
     /// counts objects.
     ///
     /// # Errors
-    /// Those of the store. Damage is not an error here: see [`Verified::damage`].
+    /// Errors of the store. Damage is not an error here: see [`Verified::damage`].
     pub fn verify(
         &self,
         sample: Option<f64>,

@@ -273,7 +273,7 @@ impl Upload {
         let read = read.map_or(self.writer.confirmed(), |flight| flight.piece.to);
         let durable = match &self.source {
             Some(source) if source.pending() > 0 => source.durable(),
-            // What follows was read and has no record. It waits for one, and its loss loses nothing.
+            // The part behind it was read and has no record. It is put with the next one; without it, no record is lost.
             _ => read,
         };
         self.shared

@@ -77,7 +77,7 @@ impl Codec {
 
     /// Reads an object, or the first [`PEEK_LEN`] bytes of it.
     ///
-    /// Of a chunk or a segment, only the header is read and confirmed. It has a checksum, but its
+    /// Reads and confirms only the header of a chunk or a segment. It has a checksum, but its
     /// authentication needs the whole object.
     pub fn peek(&self, key: &Key, bytes: Bytes) -> Result<Object, Reject> {
         let (head, _) = self.header(&bytes)?;

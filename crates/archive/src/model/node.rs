@@ -206,7 +206,7 @@ impl Node {
     ) -> Result<Vec<Event>, String> {
         let mut events = Vec::new();
         if matches!(request, Request::Replace(_)) {
-            // Of a claim that has ended: nothing depends on the hint.
+            // The claim has ended: nothing depends on its hint.
             return Ok(events);
         }
         match (&mut self.process, sender) {

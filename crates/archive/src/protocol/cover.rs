@@ -31,7 +31,7 @@ enum Stage {
 
 impl Cover {
     pub(crate) fn new(start: Lsn, covered: Option<Lsn>, local: Vec<Segment>) -> Cover {
-        // Up to `covered` the segments were listed before, and it is the end of one.
+        // The segments below `covered` were listed before, and one of them ends there.
         let listing = Listing::Segments(covered.unwrap_or_default());
         Cover {
             covered: covered.unwrap_or(start),

@@ -80,7 +80,7 @@ struct Plan {
 impl Reading {
     /// Begins a reading up to the end of the archive, or to the end of the part that holds `target`.
     ///
-    /// Up to `window` objects are read at once.
+    /// Reads up to `window` objects at once.
     pub fn new(target: Option<Lsn>, window: usize) -> Reading {
         Reading {
             window: window.max(1),

@@ -420,7 +420,7 @@ impl<'a> Import<'a> {
             );
             return self.refused(first, why);
         }
-        // What lies below was truncated since.
+        // Removes the segments that the log has truncated since. Otherwise they would take up space until the next truncation.
         self.segments.retain(|s| {
             let needed = s.start >= control.first_segment;
             if !needed {

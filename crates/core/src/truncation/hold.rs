@@ -23,6 +23,7 @@ impl Engine {
                 self.drop_replica(why);
             }
         }
+        // An error ends the move. If it counted as "no hold", the log would drop what the replica still needs.
         if let Some(hold) = hold::load(&*self.view.dir, self.view.log_id)? {
             self.note_alarm(&hold, wanted);
             to = to.min(hold.bound(wanted));
