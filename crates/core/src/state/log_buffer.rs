@@ -9,6 +9,11 @@ use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_l
 use logforce_format::{BATCH_HEADER_LEN, BatchKind, Lsn, payload_crc};
 use std::collections::VecDeque;
 
+/// Bytes after which an append begins a new batch, if the batches before end within appends. A scan, and a
+/// part of the log that a replica reads, can begin only at a batch that no append enters: without a limit, a
+/// bulk load would have none.
+const MAX_WITHOUT_BOUNDARY: u64 = 4 << 20;
+
 /// Staged batches: accepted, but not taken by a job yet.
 pub(crate) struct LogBuffer {
     open: Option<BatchBuilder>,
@@ -20,6 +25,8 @@ pub(crate) struct LogBuffer {
     max_batch: usize,
     /// Maximum number of staged bytes.
     limit: usize,
+    /// End of the last batch beyond which no append continues; `None` before the first batch.
+    boundary: Option<Lsn>,
 }
 
 impl LogBuffer {
@@ -32,6 +39,7 @@ impl LogBuffer {
             buffers,
             max_batch,
             limit,
+            boundary: None,
         }
     }
 
@@ -95,6 +103,11 @@ impl LogBuffer {
         records: &[&[&[u8]]],
         mut each: impl FnMut(Lsn, Lsn),
     ) {
+        if let (Some(open), Some(boundary)) = (&self.open, self.boundary)
+            && open.position().since(boundary) >= MAX_WITHOUT_BOUNDARY
+        {
+            self.close_open(segments, None);
+        }
         let mut group = None;
         for (i, parts) in records.iter().enumerate() {
             let joined = i + 1 < records.len();
@@ -174,6 +187,7 @@ impl LogBuffer {
         void_from: Option<Lsn>,
     ) -> BatchBuilder {
         let (segment, lsn, left) = segments.for_next_batch();
+        self.boundary.get_or_insert(lsn);
         let segment = segment.clone();
         BatchBuilder {
             buf: self.buffers.take(),
@@ -200,6 +214,9 @@ impl LogBuffer {
 
     fn push(&mut self, segments: &mut SegmentQueue, batch: BatchBuilder) {
         segments.batch_ended(batch.end());
+        if batch.open_from.is_none() {
+            self.boundary = Some(batch.end());
+        }
         self.waiting += batch.extent();
         self.full.push_back(batch);
     }

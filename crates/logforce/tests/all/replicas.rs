@@ -275,6 +275,25 @@ fn a_repaired_log_is_restored_over_its_gap() {
     copy.commit(b"goes on").unwrap();
 }
 
+/// Records that fill batches to the last byte, and are forced only at the end.
+#[test]
+fn a_bulk_load_is_read_in_parts() {
+    const RECORD: usize = 100_000;
+    let home = tempfile::tempdir().unwrap();
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    for _ in 0..240 {
+        log.append([3; RECORD]).unwrap();
+    }
+    log.force(log.tail_lsn()).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
+    let chunks = read_all(&mut replica, 1 << 20);
+    // A part ends at most 4 MiB, and a record, behind its size.
+    let longest = chunks.iter().map(|c| c.bytes.len()).max().unwrap();
+    assert!(longest <= (5 << 20) + 2 * RECORD, "{longest}");
+    let copy = restore(&home.path().join("copy"), &chunks);
+    assert_eq!(records(&copy), records(&log));
+}
+
 #[test]
 fn a_restore_ends_where_it_is_told_to() {
     let dir = tempfile::tempdir_in(".").unwrap();
