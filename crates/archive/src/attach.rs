@@ -84,8 +84,8 @@ impl AttachOptions {
         self
     }
 
-    /// Sets the size of the segments that replace chunks, in bytes of log, 1 to 128 MiB. That much is kept in
-    /// memory. Default: 32 MiB.
+    /// Sets the size of the segments that replace chunks, in bytes of log, 1 to 128 MiB. Up to five times as
+    /// much is kept in memory; beyond that, chunks wait for the segments. Default: 32 MiB.
     pub fn segment_size(mut self, bytes: u64) -> Self {
         self.settings.segment_size = bytes.clamp(1 << 20, 128 << 20);
         self

@@ -13,6 +13,8 @@ use tokio::task::JoinSet;
 
 /// Objects that are read at once for the part of the log that an earlier owner has left in chunks.
 const WINDOW: usize = 8;
+/// Pieces that wait for a segment, in segments.
+const MAX_WAITING: u64 = 4;
 
 /// Makes segments of confirmed chunks, one job at a time.
 pub(crate) struct Level {
@@ -73,12 +75,24 @@ impl Level {
         self.pieces.iter().map(|p| p.log.len() as u64).sum()
     }
 
+    /// Returns true if the pieces that wait for a segment take so much memory that no more may be read.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.bytes() >= MAX_WAITING * self.segment_size
+    }
+
     /// Begins to put a segment if there is enough for one, and no other job.
     pub(crate) fn go_on(&mut self, writer: &mut Writer) {
         if !self.job.is_empty() || self.bytes() < self.segment_size || self.failed.is_some() {
             return;
         }
-        let pieces = std::mem::take(&mut self.pieces);
+        let mut bytes = 0;
+        let count = self.pieces.iter().take_while(|piece| {
+            let is_in = bytes < self.segment_size;
+            bytes += piece.log.len() as u64;
+            is_in
+        });
+        let count = count.count();
+        let pieces: Vec<Piece> = self.pieces.drain(..count).collect();
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
             return;
         };

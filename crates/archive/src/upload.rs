@@ -10,6 +10,7 @@ use crate::protocol::{Claimed, Request, Writer};
 use crate::source::{Source, SourceState};
 use crate::status::{Shared, now};
 use bytes::Bytes;
+use logforce::Lsn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,9 @@ use tokio::time::Instant;
 /// Largest chunk that is read and encoded in the thread of the upload. To hand a smaller one to another thread
 /// takes longer than the work.
 const INLINE: u64 = 64 << 10;
+/// Time after which a part of the log without a record is put alone. Otherwise an idle log would never be
+/// archived to its end, and a commit without records would wait for that.
+const REST: Duration = Duration::from_secs(5);
 
 /// Settings of an upload.
 #[derive(Debug, Clone)]
@@ -44,8 +48,8 @@ pub(crate) struct Upload {
     /// Chunks that are not confirmed, by place.
     flying: BTreeMap<u64, Flight>,
     puts: JoinSet<Put>,
-    /// Part of the log that has no record yet; it is put with the next one.
-    carry: Option<Piece>,
+    /// Part of the log that has no record yet, and when it was read. It is put with the next one.
+    carry: Option<(Piece, Instant)>,
     /// Time at which bytes that are not put yet were first seen.
     since: Option<Instant>,
     level: Level,
@@ -116,18 +120,21 @@ impl Upload {
                     _ => Ok(()),
                 };
             }
-            let wants = self.writer.wants().is_some() && closed.is_none() && self.since.is_none();
+            let wants = self.wants().is_some();
+            let waits = wants && closed.is_none() && self.since.is_none();
             let due = self.since.map(|since| since + self.settings.delay);
+            let rested = self.carry.as_ref().map(|(_, since)| *since + REST);
+            let due = due.into_iter().chain(rested).min();
             let Some(source) = &mut self.source else {
                 return Ok(());
             };
             tokio::select! {
                 Some(put) = self.puts.join_next() => self.put_ended(put.map_err(panicked)?)?,
-                state = source.changed(), if wants => match state {
+                state = source.changed(), if waits => match state {
                     SourceState::Ready => self.since = Some(Instant::now()),
                     ended => closed = Some(ended),
                 },
-                () = sleep_until(due), if due.is_some() && self.writer.wants().is_some() => {}
+                () = sleep_until(due), if due.is_some() && wants => {}
                 done = self.level.next() => self.level.ended(done, &mut self.writer)?,
                 changed = stop.changed() => {
                     if changed.is_err() {
@@ -138,15 +145,20 @@ impl Upload {
         }
     }
 
+    /// Returns the start of the next chunk, if there may be one now.
+    fn wants(&self) -> Option<Lsn> {
+        self.writer.wants().filter(|_| !self.level.is_behind())
+    }
+
     fn is_drained(&self) -> bool {
         let rest = self.source.as_ref().map_or(0, Source::pending);
-        let carries = self.carry.as_ref().is_some_and(|c| c.frames > 0);
+        let carries = self.carry.as_ref().is_some_and(|(c, _)| c.frames > 0);
         self.flying.is_empty() && !carries && rest == 0
     }
 
     /// Reads and offers a chunk, if one is due. Returns true if there may be another one.
     async fn take_chunk(&mut self, ends: bool) -> Result<bool> {
-        let Some(from) = self.writer.wants() else {
+        let Some(from) = self.wants() else {
             return Ok(false);
         };
         let Some(source) = &self.source else {
@@ -156,22 +168,34 @@ impl Upload {
         let is_due = self
             .since
             .is_some_and(|since| since.elapsed() >= self.settings.delay);
-        if !ends && !is_due && pending < self.settings.chunk_size {
+        let has_rested = self
+            .carry
+            .as_ref()
+            .is_some_and(|(_, since)| since.elapsed() >= REST);
+        if !ends && !is_due && !has_rested && pending < self.settings.chunk_size {
             return Ok(false);
         }
-        let Some(chunk) = self.read(pending).await? else {
+        let chunk = self.read(pending).await?;
+        let Some(chunk) = chunk.map(|chunk| Piece::of_chunk(chunk, now())) else {
             self.since = None;
-            return Ok(false);
+            return Ok(match self.carry.take_if(|_| has_rested) {
+                Some((carry, _)) => self.offer(carry, from)?,
+                None => false,
+            });
         };
-        let piece = Piece::of_chunk(chunk, now());
         let piece = match self.carry.take() {
-            Some(carry) => carry.joined(piece),
-            None => piece,
+            Some((carry, _)) => carry.joined(chunk),
+            None => chunk,
         };
         if piece.frames == 0 {
-            self.carry = Some(piece);
+            self.carry = Some((piece, Instant::now()));
             return Ok(true);
         }
+        self.offer(piece, from)
+    }
+
+    /// Offers a chunk that begins at `from` to the writer. Returns true: there may be another one.
+    fn offer(&mut self, piece: Piece, from: Lsn) -> Result<bool> {
         let piece = piece.starting_at(from);
         let place = self.writer.next_place();
         let front = crate::level::first_segment(&piece.control)?;

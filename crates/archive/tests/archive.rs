@@ -116,6 +116,33 @@ fn an_archive_goes_on_over_restarts_and_small_chunks_become_segments() {
     assert!(count("e") < 150, "{} chunks and seals", count("e"));
 }
 
+/// The segments are smaller than what waits for them.
+#[test]
+fn a_backlog_becomes_segments_of_their_size() {
+    const CHUNK: u64 = 128 << 10;
+    const SEGMENT: u64 = 1 << 20;
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    for n in 0..160 {
+        log.commit(vec![n; 60_000]).unwrap();
+    }
+    let options = AttachOptions::new().chunk_size(CHUNK).segment_size(SEGMENT);
+    let attached = archive.attach(&log, options).unwrap();
+    attached.close().unwrap();
+    let mut segments = 0;
+    for entry in std::fs::read_dir(home.path().join("bucket/s")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let (from, to) = name.split_once('-').unwrap();
+        let len = to.parse::<u64>().unwrap() - from.parse::<u64>().unwrap();
+        assert!(len <= SEGMENT + 2 * CHUNK, "{name}");
+        segments += 1;
+    }
+    assert!(segments >= 7, "{segments}");
+    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
+    assert_eq!(records(&copy), records(&log));
+}
+
 #[test]
 fn an_asynchronous_archive_lags_by_its_delay_and_ends_whole() {
     let home = temp();
