@@ -182,94 +182,89 @@ fn done<T: std::fmt::Debug>(answer: Answer<T>) -> Result<T> {
 
 /// Log of the bulk runs, bytes.
 const BULK: u64 = 256 << 20;
+/// Records of the bulk runs, bytes.
+const RECORD: usize = 64 << 10;
+/// Objects of the client alone, bytes: as large as the archive's chunks.
+const OBJECT: usize = 8 << 20;
 
+/// Uploads and restores a log, and moves as many bytes with the same client alone, in turns.
 fn bulk(home: &Path) -> Result<()> {
-    let server = Server::start(Default::default())?;
-    let log = logforce::create_new(home.join("bulk"), options())?;
-    let mut random = fastrand::Rng::with_seed(7);
-    while log.tail_lsn().0 < BULK {
-        // Half of it compresses to nothing.
-        let mut record = vec![0; 64 << 10];
-        random.fill(&mut record[..32 << 10]);
-        log.append(&record)?;
-    }
-    log.force(log.tail_lsn())?;
-    println!(
-        "| part | log, MB/s | the client alone, objects, MB/s | time as share of the client's |"
-    );
-    println!("|---|---|---|---|");
-    for turn in 0..3 {
-        let archive = archive(&server, &format!("bulk-{turn}"))?;
-        let begun = Instant::now();
-        let attached = archive.attach(&log, AttachOptions::new().segment_size(128 << 20))?;
-        while attached.status().archived < log.durable_lsn() {
-            std::thread::sleep(Duration::from_millis(1));
+    println!("| content | part | log, MB/s | the client alone, MB/s | ratio of the medians |");
+    println!("|---|---|---|---|---|");
+    for (content, random_bytes) in [("half random", RECORD / 2), ("random", RECORD)] {
+        let server = Server::start(Default::default())?;
+        let log = logforce::create_new(home.join(content), options())?;
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut record = vec![0; RECORD];
+        let mut end = log.tail_lsn();
+        while end.0 < BULK {
+            random.fill(&mut record[..random_bytes]);
+            end = log.append(&record)?.end;
         }
-        let uploaded = begun.elapsed();
-        attached.close()?;
-        let bytes = log.durable_lsn().0;
-        let objects: Vec<Bytes> = server.with_objects(|objects| {
-            let prefix = format!("bulk-{turn}/e/");
-            let chunks = objects.iter().filter(|(name, _)| name.starts_with(&prefix));
-            chunks
-                .map(|(_, bytes)| Bytes::from(bytes.clone()))
-                .collect()
-        });
-        let alone = format!("s3://{BUCKET}/alone-{turn}");
-        let store = Store::open(&alone, &store_options(&server))?;
-        let begun = Instant::now();
-        let sent = move_objects(&store, &objects, true)?;
-        row("upload", bytes, uploaded, sent, begun.elapsed());
-        let copy = home.join("bulk-copy");
-        let begun = Instant::now();
-        let to = RestoreOptions::new().require(Guarantee::ProcessCrash);
-        archive.restore(&copy, &to, &mut |_| {})?;
-        let restored = begun.elapsed();
-        let begun = Instant::now();
-        let received = move_objects(&store, &objects, false)?;
-        row("restore", bytes, restored, received, begun.elapsed());
-        std::fs::remove_dir_all(&copy)?;
-        server.with_objects(std::collections::BTreeMap::clear);
+        log.force(end)?;
+        let store = Store::open(&format!("s3://{BUCKET}/alone"), &store_options(&server))?;
+        let objects = vec![Bytes::from(record.repeat(OBJECT / RECORD)); (BULK as usize) / OBJECT];
+        let mut times: [Vec<Duration>; 4] = Default::default();
+        for turn in 0..5 {
+            let archive = archive(&server, &format!("bulk-{turn}"))?;
+            times[0].push(timed(|| {
+                Ok(archive.attach(&log, AttachOptions::new())?.close()?)
+            })?);
+            times[1].push(timed(|| move_objects(&store, &objects, true))?);
+            let copy = home.join("bulk-copy");
+            times[2].push(timed(|| {
+                let to = RestoreOptions::new().require(Guarantee::ProcessCrash);
+                archive.restore(&copy, &to, &mut |_| {})?;
+                Ok(())
+            })?);
+            times[3].push(timed(|| move_objects(&store, &objects, false))?);
+            std::fs::remove_dir_all(&copy)?;
+            server.with_objects(std::collections::BTreeMap::clear);
+        }
+        log.close()?;
+        let speed = |times: &mut [Duration]| end.0 as f64 / 1e3 / quantile(times, 0.5);
+        let [up, sent, down, received] = &mut times;
+        for (part, ours, alone) in [("upload", up, sent), ("restore", down, received)] {
+            let (ours, alone) = (speed(ours), speed(alone));
+            println!(
+                "| {content} | {part} | {ours:.0} | {alone:.0} | {:.2} |",
+                ours / alone
+            );
+        }
     }
-    log.close()?;
     Ok(())
 }
 
-fn row(part: &str, bytes: u64, time: Duration, moved: u64, alone: Duration) {
-    println!(
-        "| {part} | {:.0} | {:.0} | {:.2} |",
-        bytes as f64 / 1e6 / time.as_secs_f64(),
-        moved as f64 / 1e6 / alone.as_secs_f64(),
-        time.as_secs_f64() / alone.as_secs_f64()
-    );
+fn timed(run: impl FnOnce() -> Result<()>) -> Result<Duration> {
+    let begun = Instant::now();
+    run()?;
+    Ok(begun.elapsed())
 }
 
-/// Puts the objects or gets them, several at once. Returns their bytes.
-fn move_objects(store: &Store, objects: &[Bytes], is_put: bool) -> Result<u64> {
+/// Puts the objects or gets them, several at once.
+fn move_objects(store: &Store, objects: &[Bytes], is_put: bool) -> Result<()> {
     runtime()?.block_on(async {
         let mut open = tokio::task::JoinSet::new();
-        let mut moved = 0;
         for (n, bytes) in objects.iter().enumerate() {
             let (store, bytes) = (store.clone(), bytes.clone());
             open.spawn(async move {
                 let key = place(1, n as u64);
-                let len = bytes.len();
                 let moved = match is_put {
-                    true => store.create(&key, bytes).await.map(|()| len),
-                    false => store.get(&key).await.map(|bytes| bytes.len()),
+                    true => store.create(&key, bytes).await.map(drop),
+                    false => store.get(&key).await.map(drop),
                 };
                 done(moved).map_err(|error| error.to_string())
             });
             if open.len() == WINDOW
-                && let Some(len) = open.join_next().await
+                && let Some(moved) = open.join_next().await
             {
-                moved += len?? as u64;
+                moved??;
             }
         }
-        while let Some(len) = open.join_next().await {
-            moved += len?? as u64;
+        while let Some(moved) = open.join_next().await {
+            moved??;
         }
-        Ok(moved)
+        Ok(())
     })
 }
 
