@@ -75,7 +75,7 @@ impl Level {
         self.pieces.iter().map(|p| p.log.len() as u64).sum()
     }
 
-    /// Returns true if the pieces that wait for a segment take so much memory that no more may be read.
+    /// Returns true if no more may be read, because of the memory of the pieces that wait for a segment.
     pub(crate) fn is_behind(&self) -> bool {
         self.bytes() >= MAX_WAITING * self.segment_size
     }
