@@ -10,7 +10,6 @@ use crate::owner::{last_chunk, newest_epoch, newest_owner};
 use crate::protocol::{Reading, Removal};
 use crate::reader::{LogReader, ReadPart};
 use crate::restore::Progress;
-use crate::status::now;
 use crate::store::Answer;
 use logforce::replica::{ChunkChain, LogState};
 use logforce::{LogId, Lsn};
@@ -140,7 +139,7 @@ impl Archive {
             let mark = Object::Mark(Mark {
                 name: name.to_owned(),
                 lsn,
-                time: now(),
+                time: bucket.now(),
             });
             let key = mark.key();
             let bytes = bucket.codec()?.encode(&mark);
@@ -204,23 +203,22 @@ impl Archive {
                 return Ok(start);
             };
             let newest = crate::level::first_segment(&stored.control)?;
-            let segments = segments(&bucket).await?;
-            // Finds the last segment that begins before the time.
-            let (mut low, mut high) = (0, segments.len());
-            while low < high {
-                let middle = (low + high) / 2;
-                let points = points_of(&bucket, &segments[middle].2).await?;
-                match points.first().is_some_and(|p| p.time <= time) {
-                    true => low = middle + 1,
-                    false => high = middle,
+            // A restore to the time ends at the first segment with a later point. The search is linear because
+            // the writer's clock may have gone back: behind that segment there may be older points.
+            let mut before = None;
+            for (_, to, key) in segments(&bucket).await? {
+                if to > start {
+                    if latest_time(&bucket, &key).await? > time {
+                        break;
+                    }
+                    before = Some(key);
                 }
             }
-            // A restore to the time ends within that segment, and needs the log from the front on that it had
-            // when the segment before it ended.
-            let Some((_, _, before)) = low.checked_sub(2).and_then(|n| segments.get(n)) else {
+            // It needs the log from the front on that it had in the segment before.
+            let Some(before) = before else {
                 return Ok(start);
             };
-            let needed = crate::level::first_segment(&stored_log(&bucket, before).await?.control)?;
+            let needed = crate::level::first_segment(&stored_log(&bucket, &before).await?.control)?;
             let to = needed.min(newest);
             if to <= start || dry_run {
                 return Ok(to.max(start));
@@ -249,6 +247,14 @@ async fn time_of(bucket: &Bucket, key: &Key) -> Result<Option<u64>> {
         Object::Chunk(chunk) => Some(chunk.time),
         _ => None,
     })
+}
+
+/// Returns the latest time in a segment.
+async fn latest_time(bucket: &Bucket, key: &Key) -> Result<u64> {
+    let bytes = bucket.read(key, Some(crate::format::PEEK_LEN)).await?;
+    let bytes = bytes.ok_or_else(|| deleted(key))?;
+    let time = bucket.codec()?.time(key, &bytes);
+    Ok(time.map_err(|reject| reject.of(key))?)
 }
 
 /// Returns the time of the first chunk from `start` on, while there are no segments.
@@ -297,13 +303,15 @@ async fn marks(bucket: &Bucket) -> Result<Vec<Mark>> {
 
 async fn stored_log(bucket: &Bucket, key: &Key) -> Result<StoredLog> {
     let Some(bytes) = bucket.read(key, None).await? else {
-        return Err(Error::Invalid(format!(
-            "object {key} was deleted meanwhile: try again"
-        )));
+        return Err(deleted(key));
     };
     let (codec, name) = (bucket.codec()?.clone(), key.clone());
     let decoded = crate::bucket::blocking(move || codec.decode(&name, bytes)).await?;
     Ok(decoded.map_err(|reject| reject.of(key))?.1)
+}
+
+fn deleted(key: &Key) -> Error {
+    Error::Invalid(format!("object {key} was deleted meanwhile: try again"))
 }
 
 async fn points_of(bucket: &Bucket, key: &Key) -> Result<Vec<Point>> {

@@ -4,6 +4,7 @@ use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::SecretKey;
 use crate::store::{Pacing, Store, StoreOptions};
+use std::time::SystemTime;
 
 /// Archive of one log, at a URL: `s3://bucket/prefix`, `gs://`, `az://`, `file:///directory` or a path.
 ///
@@ -14,10 +15,11 @@ pub struct Archive {
     store: Store,
     key: Option<SecretKey>,
     pacing: Pacing,
+    clock: fn() -> SystemTime,
 }
 
 /// Settings of an [`Archive`].
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ArchiveOptions {
     /// Settings of the store.
     pub store: StoreOptions,
@@ -26,6 +28,19 @@ pub struct ArchiveOptions {
     /// Pauses between the tries of an operation, and the time after which a function gives up. An upload never
     /// gives up.
     pub pacing: Pacing,
+    /// Clock of the times in the archive's objects. Default: the system's.
+    pub clock: fn() -> SystemTime,
+}
+
+impl Default for ArchiveOptions {
+    fn default() -> Self {
+        ArchiveOptions {
+            store: StoreOptions::default(),
+            key: None,
+            pacing: Pacing::default(),
+            clock: SystemTime::now,
+        }
+    }
 }
 
 impl Archive {
@@ -36,6 +51,7 @@ impl Archive {
             url: url.to_owned(),
             key: options.key,
             pacing: options.pacing,
+            clock: options.clock,
         })
     }
 
@@ -45,7 +61,8 @@ impl Archive {
     }
 
     pub(crate) fn bucket(&self) -> Bucket {
-        Bucket::new(self.store.clone(), self.key.clone(), self.pacing)
+        let (store, key) = (self.store.clone(), self.key.clone());
+        Bucket::new(store, key, self.pacing, self.clock)
     }
 
     /// Returns the objects of an archive that exists.

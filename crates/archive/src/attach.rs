@@ -8,7 +8,7 @@ use crate::key::Epoch;
 use crate::owner::{claim, last_chunk, newest_epoch, newest_owner};
 use crate::protocol::{Claimed, Local};
 use crate::source::Source;
-use crate::status::{Shared, Status, now};
+use crate::status::{Shared, Status};
 use crate::upload::{Settings, Upload};
 use logforce::Log;
 use logforce::replica::{AtHoldLimit, LogState, ReplicaOptions};
@@ -279,7 +279,10 @@ impl Archive {
         }
         let log = source.state()?;
         let identity = bucket
-            .read_or_create(|key| Ok(Identity::new(log.log_id, log.first_segment, now(), key)?))
+            .read_or_create(|key| {
+                let (id, start) = (log.log_id, log.first_segment);
+                Ok(Identity::new(id, start, bucket.now(), key)?)
+            })
             .await?;
         let start = identity.start;
         check_history(bucket, source, &log).await?;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinSet;
 
 /// Machine of the protocol that ends with a result.
@@ -35,6 +35,7 @@ struct Shared {
     codec: OnceLock<Codec>,
     identity: OnceLock<Identity>,
     pacing: Pacing,
+    clock: fn() -> SystemTime,
     began: Instant,
     /// Tries of the operations whose fate is unknown, by the name of the object.
     retries: Mutex<HashMap<String, Retries>>,
@@ -43,7 +44,12 @@ struct Shared {
 }
 
 impl Bucket {
-    pub(crate) fn new(store: Store, key: Option<SecretKey>, pacing: Pacing) -> Bucket {
+    pub(crate) fn new(
+        store: Store,
+        key: Option<SecretKey>,
+        pacing: Pacing,
+        clock: fn() -> SystemTime,
+    ) -> Bucket {
         Bucket {
             shared: Arc::new(Shared {
                 store,
@@ -51,6 +57,7 @@ impl Bucket {
                 codec: OnceLock::new(),
                 identity: OnceLock::new(),
                 pacing,
+                clock,
                 began: Instant::now(),
                 retries: Mutex::default(),
                 trouble: Mutex::default(),
@@ -65,7 +72,8 @@ impl Bucket {
             deadline: Duration::MAX,
             ..shared.pacing
         };
-        let upload = Bucket::new(shared.store.clone(), shared.key.clone(), pacing);
+        let (store, key) = (shared.store.clone(), shared.key.clone());
+        let upload = Bucket::new(store, key, pacing, shared.clock);
         if let Some(identity) = self.identity() {
             // It was checked before.
             let _ = upload.note_identity(identity.clone());
@@ -75,6 +83,12 @@ impl Bucket {
 
     pub(crate) fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// Returns the time for an object, Unix time in ns. A clock before 1970 counts as 1970.
+    pub(crate) fn now(&self) -> u64 {
+        let since = (self.shared.clock)().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| since.as_nanos() as u64)
     }
 
     /// Returns the last error of the store; `None` after a success.

@@ -6,7 +6,6 @@ use crate::format::{StoredLog, random_nonce};
 use crate::key::{Epoch, Key};
 use crate::object::{Hint, Nonce, Object};
 use crate::protocol::{Answer, Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
-use crate::status::now;
 use logforce::Lsn;
 use tokio::task::JoinSet;
 
@@ -20,7 +19,7 @@ pub(crate) async fn claim(
     let mut claim = Claim::new(Claimant {
         nonce: Nonce::new(opening, random_nonce()?.0 as u64),
         owner,
-        time: now(),
+        time: bucket.now(),
         // A restart finds an owner that is gone, mostly; a takeover may find one that writes.
         seals: if local.is_some() { 1 } else { 8 },
         local,

@@ -5,7 +5,7 @@ use crate::store::StoreError;
 use logforce::Lsn;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// State of an archive that is being written.
 #[derive(Debug, Clone, Default)]
@@ -101,10 +101,4 @@ impl Shared {
     pub(crate) fn ended(&self) {
         self.state().status.has_ended = true;
     }
-}
-
-/// Returns the time, Unix time in ns. A clock before 1970 counts as 1970.
-pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
 }

@@ -8,7 +8,7 @@ use crate::object::Object;
 use crate::piece::Piece;
 use crate::protocol::{Claimed, Request, Writer};
 use crate::source::{Source, SourceState};
-use crate::status::{Shared, now};
+use crate::status::Shared;
 use bytes::Bytes;
 use logforce::Lsn;
 use std::collections::BTreeMap;
@@ -176,7 +176,8 @@ impl Upload {
             return Ok(false);
         }
         let chunk = self.read(pending).await?;
-        let Some(chunk) = chunk.map(|chunk| Piece::of_chunk(chunk, now())) else {
+        let time = self.bucket.now();
+        let Some(chunk) = chunk.map(|chunk| Piece::of_chunk(chunk, time)) else {
             self.since = None;
             return Ok(match self.carry.take_if(|_| has_rested) {
                 Some((carry, _)) => self.offer(carry, from)?,
@@ -199,7 +200,8 @@ impl Upload {
         let piece = piece.starting_at(from);
         let place = self.writer.next_place();
         let front = crate::level::first_segment(&piece.control)?;
-        self.writer.offer(piece.to, front, now());
+        let time = piece.time.unwrap_or_else(|| self.bucket.now());
+        self.writer.offer(piece.to, front, time);
         let object = None;
         self.flying.insert(place, Flight { piece, object });
         if self.source.as_ref().map_or(0, Source::pending) == 0 {

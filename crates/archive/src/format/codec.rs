@@ -99,6 +99,12 @@ impl Codec {
         Ok((object, StoredLog::parse(head.from, head.to, body)?))
     }
 
+    /// Returns the time in the header of an object: the latest one in a segment.
+    pub fn time(&self, key: &Key, bytes: &Bytes) -> Result<u64, Reject> {
+        self.peek(key, bytes.clone())?;
+        Ok(self.header(bytes)?.0.time)
+    }
+
     fn header(&self, bytes: &[u8]) -> Result<(Head, Stored), Reject> {
         let (head, stored) = header::decode(bytes)?;
         if head.log_id != self.log_id {
@@ -210,7 +216,10 @@ impl Encoder {
     /// one frame of zstd. If that saves nothing, the payload is stored as it is.
     pub fn encode(&mut self, object: &Object, part: &LogPart<'_>) -> Result<Bytes, Reject> {
         part.check()?;
-        let (head, _) = facts::split(self.codec.log_id, object);
+        let (mut head, _) = facts::split(self.codec.log_id, object);
+        if head.kind == Kind::Segment {
+            head.time = part.points.last().map_or(0, |point| point.time);
+        }
         if !head.kind.has_log() || head.to.since(head.from) != part.log_len() {
             return Err(Reject::Contradiction);
         }

@@ -76,7 +76,7 @@ pub(super) struct Head {
     pub to: Lsn,
     /// Front of the log when the object was made.
     pub front: Lsn,
-    /// Time of the object: nanoseconds since 1970.
+    /// Time of the object, the latest one of a segment: nanoseconds since 1970.
     pub time: u64,
     /// Place below which each place was seen to hold a chunk.
     pub settled: u64,

@@ -10,7 +10,7 @@ use std::time::Duration;
 const MORE: &str = "\
 Deletes whole segments that no restore to a later time needs. What the newest state of the log needs stays,
 however old it is. Chunks become segments while the archive is written, so a small or new archive has
-nothing to delete. Ages follow the clock of the machine that wrote the archive.
+nothing to delete. Ages count from the newest chunk, by the clock of the machine that wrote it.
 
 Other rules of deletion, such as those of a bucket, damage the archive: use only this command.";
 
@@ -50,7 +50,8 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         complain(&format!("note: {note}"));
     }
     let age = u64::try_from(args.older_than.as_nanos()).unwrap_or(u64::MAX);
-    let time = times::now_nanoseconds().saturating_sub(age);
+    // Not from now: a clock here that is ahead would delete everything.
+    let time = contents.newest.unwrap_or_default().saturating_sub(age);
     let start = archive.prune(time, args.dry_run).map_err(failed)?;
     let below = start.since(contents.start);
     let text = match (below, args.dry_run) {
