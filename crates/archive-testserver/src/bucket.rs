@@ -5,11 +5,22 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Bound;
 
+/// Copy of the objects between two deletions.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    No,
+    /// To be made after this number of further deletions.
+    After(u32),
+    Yes(BTreeMap<String, Vec<u8>>),
+}
+
 /// Bucket in memory.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     pub(crate) name: String,
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
+    /// Copy of the objects, if one was asked for.
+    pub(crate) kept: Kept,
     /// False for a store that ignores `If-None-Match`.
     pub(crate) has_conditional_create: bool,
     /// Largest number of names in one answer to a listing.
@@ -30,6 +41,11 @@ impl Bucket {
             ("GET" | "HEAD", key) if !key.is_empty() => self.get(request, key),
             ("DELETE", key) if !key.is_empty() => {
                 self.objects.remove(key);
+                self.kept = match std::mem::replace(&mut self.kept, Kept::No) {
+                    Kept::After(0 | 1) => Kept::Yes(self.objects.clone()),
+                    Kept::After(deletions) => Kept::After(deletions - 1),
+                    kept => kept,
+                };
                 Response::new(204, "")
             }
             _ => Response::error(501, "NotImplemented"),

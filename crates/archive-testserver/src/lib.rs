@@ -11,7 +11,7 @@ mod serve;
 
 pub use faults::{Fault, Faults};
 
-use bucket::Bucket;
+use bucket::{Bucket, Kept};
 use faults::Dice;
 use http::Response;
 use serve::Shared;
@@ -66,6 +66,7 @@ impl Server {
             bucket: Mutex::new(Bucket {
                 name: BUCKET.to_owned(),
                 objects: BTreeMap::new(),
+                kept: Kept::No,
                 has_conditional_create: options.has_conditional_create,
                 page_len: options.page_len,
             }),
@@ -153,6 +154,19 @@ impl Server {
     /// Gives access to the objects, to look at, damage, swap or delete them.
     pub fn with_objects<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> T {
         change(&mut lock(&self.shared.bucket).objects)
+    }
+
+    /// Copies the objects after this number of further deletions.
+    pub fn keep_after(&self, deletions: u32) {
+        lock(&self.shared.bucket).kept = Kept::After(deletions);
+    }
+
+    /// Returns the copy that [`keep_after`](Self::keep_after) has made; `None` if there were fewer deletions.
+    pub fn kept(&self) -> Option<BTreeMap<String, Vec<u8>>> {
+        match std::mem::replace(&mut lock(&self.shared.bucket).kept, Kept::No) {
+            Kept::Yes(objects) => Some(objects),
+            _ => None,
+        }
     }
 
     fn listen(&self, listener: TcpListener) {

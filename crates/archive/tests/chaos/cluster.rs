@@ -103,8 +103,16 @@ impl Node {
     }
 
     pub fn truncate(&mut self, front: Lsn) {
+        self.command(&format!("front {}", front.0));
+    }
+
+    pub fn set_clock(&mut self, ahead: i64) {
+        self.command(&format!("ahead {ahead}"));
+    }
+
+    fn command(&mut self, line: &str) {
         if let Some(input) = &mut self.child.stdin {
-            let _ = writeln!(input, "{front}");
+            let _ = writeln!(input, "{line}");
         }
     }
 
@@ -142,10 +150,16 @@ fn hear(line: &str, heard: &Mutex<Heard>, ledger: &Mutex<Ledger>) {
     let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
     let numbers: Vec<u64> = rest.split(' ').map_while(|n| n.parse().ok()).collect();
     match (verb, &numbers[..]) {
-        ("ack", [epoch, start, end]) => {
+        ("ack", [epoch, start, end, began]) => {
             let id = rest.rsplit(' ').next().and_then(Id::parse).unwrap();
-            let (epoch, end) = (*epoch, *end);
-            lock(ledger).acked(*start, Ack { epoch, end, id });
+            let (epoch, end, began) = (*epoch, *end, *began);
+            let ack = Ack {
+                epoch,
+                end,
+                began,
+                id,
+            };
+            lock(ledger).acked(*start, ack);
             lock(heard).acks += 1;
         }
         ("took", [epoch, first]) => {

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 pub struct Ack {
     pub epoch: u64,
     pub end: u64,
+    /// Clock of its node before the commit, Unix time in ns; 0 if that is not known.
+    pub began: u64,
     pub id: Id,
 }
 
@@ -76,8 +78,25 @@ impl Ledger {
         self.acks.clone()
     }
 
-    /// Compares a restored log with the acknowledgements that were there before the restore began.
+    /// Compares a restored log with the acknowledgements that were there before the restore began, and with
+    /// the log that was restored before.
     pub fn compare(&mut self, log: &Log, acks: &BTreeMap<u64, Ack>) -> Result<(), String> {
+        let records = self.compare_acks(log, acks)?;
+        for (start, id) in self.last.range(log.front_lsn().0..) {
+            if records.get(start) != Some(id) {
+                return Err(format!("{id} at {start} was in the log restored before"));
+            }
+        }
+        self.last = records;
+        Ok(())
+    }
+
+    /// Compares a restored log with acknowledgements. Returns its records.
+    pub fn compare_acks(
+        &mut self,
+        log: &Log,
+        acks: &BTreeMap<u64, Ack>,
+    ) -> Result<BTreeMap<u64, Id>, String> {
         let front = log.front_lsn();
         if front.0 > self.allowed {
             return Err(format!(
@@ -85,17 +104,13 @@ impl Ledger {
                 self.allowed
             ));
         }
-        let mut records = BTreeMap::new();
-        for record in log.read_from(front).map_err(|e| e.to_string())? {
-            let record = record.map_err(|e| e.to_string())?;
-            let start = record.start.0;
-            let id = Id::of(&record.data).ok_or_else(|| format!("a foreign record at {start}"))?;
-            if let Some(before) = self.seen.insert(id, start)
-                && before != start
+        let records = records(log)?;
+        for (start, id) in &records {
+            if let Some(before) = self.seen.insert(*id, *start)
+                && before != *start
             {
                 return Err(format!("{id} lies at {before} and at {start}"));
             }
-            records.insert(start, id);
         }
         for (start, ack) in acks.range(front.0..) {
             self.compared += 1;
@@ -104,12 +119,20 @@ impl Ledger {
                 there => return Err(format!("{ack:?} at {start} is lost: there is {there:?}")),
             }
         }
-        for (start, id) in self.last.range(front.0..) {
-            if records.get(start) != Some(id) {
-                return Err(format!("{id} at {start} was in the log restored before"));
+        Ok(records)
+    }
+
+    /// Compares a log that was restored to a time with the acknowledgements. Times are exact to the second.
+    pub fn compare_to_a_time(&mut self, log: &Log, time: u64) -> Result<(), String> {
+        for (start, id) in records(log)? {
+            let Some(ack) = self.acks.get(&start) else {
+                continue;
+            };
+            self.compared += 1;
+            if ack.id != id || ack.began > time.saturating_add(1_000_000_000) {
+                return Err(format!("{id} at {start} in a log of {time}, and {ack:?}"));
             }
         }
-        self.last = records;
         Ok(())
     }
 
@@ -121,4 +144,16 @@ impl Ledger {
         self.acks = self.acks.split_off(&self.allowed);
         Some(Lsn(self.allowed))
     }
+}
+
+/// Returns the records of a log, by position.
+fn records(log: &Log) -> Result<BTreeMap<u64, Id>, String> {
+    let mut records = BTreeMap::new();
+    for record in log.read_from(log.front_lsn()).map_err(|e| e.to_string())? {
+        let record = record.map_err(|e| e.to_string())?;
+        let start = record.start.0;
+        let id = Id::of(&record.data).ok_or_else(|| format!("a foreign record at {start}"))?;
+        records.insert(start, id);
+    }
+    Ok(records)
 }

@@ -7,13 +7,28 @@ use logforce_archive::{Archive, ArchiveOptions, AttachOptions, Error};
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
 
 /// Threads of a node that commit.
 const COMMITTERS: u64 = 4;
 /// Tries of an operation that fails because of the store.
 const TRIES: u32 = 100;
+
+/// Seconds by which the clock of this node is ahead; negative if it is behind.
+static AHEAD: AtomicI64 = AtomicI64::new(0);
+
+fn clock() -> SystemTime {
+    let ahead = AHEAD.load(Relaxed);
+    let by = Duration::from_secs(ahead.unsigned_abs());
+    let now = SystemTime::now();
+    if ahead < 0 { now - by } else { now + by }
+}
+
+fn unix_time() -> u64 {
+    let since = clock().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
 
 /// Task of a node.
 #[derive(Debug, Clone)]
@@ -22,6 +37,8 @@ pub struct Job {
     pub url: String,
     pub number: u64,
     pub is_standby: bool,
+    /// Seconds by which its clock is ahead.
+    pub ahead: i64,
 }
 
 impl Job {
@@ -32,6 +49,7 @@ impl Job {
             url: of("URL")?,
             number: of("NUMBER")?.parse().ok()?,
             is_standby: of("STANDBY")? == "true",
+            ahead: of("AHEAD")?.parse().ok()?,
         })
     }
 
@@ -40,7 +58,8 @@ impl Job {
             .env("CHAOS_DIRECTORY", &self.directory)
             .env("CHAOS_URL", &self.url)
             .env("CHAOS_NUMBER", self.number.to_string())
-            .env("CHAOS_STANDBY", self.is_standby.to_string());
+            .env("CHAOS_STANDBY", self.is_standby.to_string())
+            .env("CHAOS_AHEAD", self.ahead.to_string());
     }
 }
 
@@ -65,6 +84,7 @@ pub fn archive(url: &str, settings: &[(String, String)]) -> Archive {
     let options = ArchiveOptions {
         store,
         pacing,
+        clock,
         ..ArchiveOptions::default()
     };
     Archive::open(url, options).unwrap()
@@ -78,6 +98,7 @@ fn say(line: &str) {
 }
 
 pub fn run(job: &Job) {
+    AHEAD.store(job.ahead, Relaxed);
     let ended = match work(job) {
         Ok(()) => "closed".to_owned(),
         Err(error) if error.is_deposed() => format!("deposed {error}"),
@@ -120,13 +141,13 @@ fn work(job: &Job) -> Result<(), Error> {
     attached.close()
 }
 
-fn take_over(archive: &Archive, to: &Path, name: &str) -> Result<(u64, Lsn), Error> {
+pub fn take_over(archive: &Archive, to: &Path, name: &str) -> Result<(u64, Lsn), Error> {
     let taken = archive.takeover(to, name, Guarantee::ProcessCrash, &mut |_| {});
     taken.map(|(epoch, report)| (epoch.0, report.end))
 }
 
 /// Tries again what the store has made fail, as a program would.
-fn insist<T>(mut operation: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+pub fn insist<T>(mut operation: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let mut tries = 0;
     loop {
         match operation() {
@@ -151,22 +172,32 @@ fn commit(log: &Log, node: u64, thread: u64, epoch: u64, stop: &AtomicBool) {
             thread,
             number,
         };
+        let (ahead, began) = (AHEAD.load(Relaxed), unix_time());
         match log.commit_with(id.record(), Policy::Replicated) {
-            Ok(at) => say(&format!("ack {epoch} {} {} {id}", at.start, at.end)),
+            Ok(at) => {
+                // A clock that was set meanwhile says nothing about this commit.
+                let began = began * u64::from(AHEAD.load(Relaxed) == ahead);
+                say(&format!("ack {epoch} {} {} {began} {id}", at.start, at.end));
+            }
             Err(_) => return stop.store(true, Relaxed),
         }
         std::thread::sleep(Duration::from_millis(id.number % 7));
     }
 }
 
-/// Follows the commands of the test: a position to truncate to in each line. At the end the test is gone.
+/// Follows the commands of the test: in each line a position to truncate to, or the seconds by which the clock
+/// is ahead from now on. At the end the test is gone.
 fn obey(log: &Log) {
     for line in std::io::stdin().lock().lines() {
-        let Ok(Ok(front)) = line.map(|line| line.trim().parse()) else {
-            break;
-        };
-        // The log may have failed meanwhile, which its committers report.
-        let _ = log.truncate_front(Lsn(front));
+        let Ok(line) = line else { break };
+        match line.split_once(' ') {
+            Some(("front", front)) => {
+                // The log may have failed meanwhile, which its committers report.
+                let _ = log.truncate_front(Lsn(front.parse().unwrap()));
+            }
+            Some(("ahead", seconds)) => AHEAD.store(seconds.parse().unwrap(), Relaxed),
+            _ => break,
+        }
     }
     std::process::exit(0);
 }

@@ -2,10 +2,10 @@
 
 use crate::cluster::{Node, State, copy_directory, lock};
 use crate::ledger::Ledger;
-use crate::node::{Job, archive, options};
+use crate::node::{Job, archive, insist, options, take_over};
 use crate::store::Target;
-use logforce::Guarantee;
-use logforce_archive::{Archive, RestoreOptions};
+use logforce::{Guarantee, Log};
+use logforce_archive::{Archive, RestoreOptions, RestoreTo};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -15,35 +15,54 @@ use tempfile::TempDir;
 /// Time within which the cluster must have one owner that commits, once there are no faults.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Seconds by which clocks are ahead: right, set back by hours, years in the future, in 1970, before it.
+const CLOCKS: [i64; 5] = [0, -3 * 3600, 20 * YEAR, -56 * YEAR, -60 * YEAR];
+const YEAR: i64 = 365 * 24 * 3600;
+
 /// Actions of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     KillAndRestart,
     KillInStart,
+    KillBehindAHole,
     Takeover,
     FreezeAndTakeover,
     TwoStandbys,
     StandbyKilled,
     StoreStopped,
     DeposedReturns,
+    DeposedReturnsAtOnce,
     OldCopyReturns,
     Prune,
     FollowAndTakeover,
+    ClockJumps,
 }
 
 impl Action {
-    pub const ALL: [Action; 11] = [
+    pub const ALL: [Action; 14] = [
         Action::KillAndRestart,
         Action::KillInStart,
+        Action::KillBehindAHole,
         Action::Takeover,
         Action::FreezeAndTakeover,
         Action::TwoStandbys,
         Action::StandbyKilled,
         Action::StoreStopped,
         Action::DeposedReturns,
+        Action::DeposedReturnsAtOnce,
         Action::OldCopyReturns,
         Action::Prune,
         Action::FollowAndTakeover,
+        Action::ClockJumps,
+    ];
+
+    /// First actions of seed 1: the planted bugs are found within them. See `main.rs`.
+    const FIRST: [Action; 5] = [
+        Action::KillBehindAHole,
+        Action::FreezeAndTakeover,
+        Action::DeposedReturnsAtOnce,
+        Action::ClockJumps,
+        Action::Prune,
     ];
 }
 
@@ -66,6 +85,8 @@ pub struct Chaos {
     restores: u64,
     /// Variables of the nodes.
     environment: Vec<(String, String)>,
+    /// Seconds by which the clocks of new nodes are ahead.
+    ahead: i64,
 }
 
 type Outcome<T> = Result<T, String>;
@@ -87,9 +108,13 @@ impl Chaos {
             deposed: Vec::new(),
             owner: None,
             next: 0,
-            actions: Vec::new(),
+            actions: match seed {
+                1 => Action::FIRST.into_iter().rev().collect(),
+                _ => Vec::new(),
+            },
             counts: BTreeMap::new(),
             restores: 0,
+            ahead: 0,
         }
     }
 
@@ -107,6 +132,8 @@ impl Chaos {
             self.random.shuffle(&mut self.actions);
         }
         let probability = [0.0, 0.005, 0.02][self.random.usize(..3)];
+        self.target.keep_after(self.random.u32(1..=4));
+        let acks = lock(&self.ledger).acks();
         self.work(20)?;
         self.target.set_faults(probability, self.random.u64(..));
         let action = self.actions.pop().unwrap_or(Action::Takeover);
@@ -118,6 +145,13 @@ impl Chaos {
         }
         self.target.set_faults(0.0, 0);
         self.settle()?;
+        if let Some(kept) = self.target.kept() {
+            // As if all machines had been lost between two deletions.
+            let archive = archive(&kept.url(), &kept.environment());
+            self.restored(&archive, RestoreTo::End, |ledger, log| {
+                ledger.compare_acks(log, &acks).map(drop)
+            })?;
+        }
         self.compare()?;
         let ledger = lock(&self.ledger);
         Ok(format!(
@@ -168,6 +202,15 @@ impl Chaos {
                 }
                 self.start(directory, false);
             }
+            Action::KillBehindAHole => {
+                self.target.set_faults(0.0, 0);
+                // The chunks that follow the stalled one lie behind a hole, where the standby puts its seal.
+                self.target.stall_next();
+                pause(self.random.u64(20..100));
+                self.kill_owner()?;
+                self.stand_by();
+                self.await_start()?;
+            }
             Action::Takeover => {
                 self.stand_by();
                 self.await_start()?;
@@ -198,9 +241,11 @@ impl Chaos {
                 self.target.start_again();
             }
             Action::DeposedReturns => self.deposed_returns()?,
+            Action::DeposedReturnsAtOnce => self.deposed_returns_at_once()?,
             Action::OldCopyReturns => self.old_copy_returns()?,
             Action::Prune => self.prune()?,
             Action::FollowAndTakeover => self.follow_and_take_over()?,
+            Action::ClockJumps => self.clock_jumps()?,
         }
         Ok(())
     }
@@ -216,6 +261,7 @@ impl Chaos {
             url: self.target.url(),
             number: self.next,
             is_standby,
+            ahead: self.ahead,
         };
         let node = Node::start(job, &self.environment, &self.ledger);
         self.nodes.push(node);
@@ -285,6 +331,18 @@ impl Chaos {
         }
     }
 
+    /// Takes the archive over, and starts the owner before its successor writes. Its log contains the chain.
+    fn deposed_returns_at_once(&mut self) -> Outcome<()> {
+        let deposed = self.kill_owner()?;
+        let successor = self.directory(self.next + 1);
+        let take = || take_over(&self.archive, &successor, "successor");
+        let (epoch, end) = insist(take).map_err(|error| format!("cannot take over: {error}"))?;
+        lock(&self.ledger).took(epoch, end.0);
+        self.must_be_refused(deposed)?;
+        self.start(successor, false);
+        self.await_start().map(drop)
+    }
+
     fn old_copy_returns(&mut self) -> Outcome<()> {
         let directory = self.kill_owner()?;
         let copy = self.home.path().join(format!("copy-{}", self.next));
@@ -297,14 +355,36 @@ impl Chaos {
         Ok(())
     }
 
-    fn prune(&mut self) -> Outcome<()> {
-        let now = SystemTime::UNIX_EPOCH
+    /// Returns a time of the last seconds, by the clock of the newest node: Unix time in ns.
+    fn recent(&mut self) -> u64 {
+        let ahead = i128::from(self.ahead) * 1_000_000_000;
+        let since = SystemTime::UNIX_EPOCH
             .elapsed()
-            .map_err(|e| e.to_string())?;
-        let before = now - Duration::from_millis(self.random.u64(..4_000));
-        let pruned = self.archive.prune(before.as_nanos() as u64, false);
+            .map_or(0, |since| since.as_nanos());
+        let ago = i128::from(self.random.u64(..4_000)) * 1_000_000;
+        u64::try_from(since as i128 + ahead - ago).unwrap_or_default()
+    }
+
+    fn prune(&mut self) -> Outcome<()> {
+        let before = self.recent();
+        let pruned = self.archive.prune(before, false);
         pruned.map_err(|error| format!("cannot prune: {error}"))?;
         self.work(5)
+    }
+
+    /// Sets the owner's clock twice, and takes over on a machine with a third clock.
+    fn clock_jumps(&mut self) -> Outcome<()> {
+        for _ in 0..2 {
+            self.ahead = CLOCKS[self.random.usize(..CLOCKS.len())];
+            if let Some(n) = self.newest() {
+                self.nodes[n].set_clock(self.ahead);
+            }
+            self.work(5)?;
+        }
+        self.compare_to_a_time()?;
+        self.ahead = CLOCKS[self.random.usize(..CLOCKS.len())];
+        self.stand_by();
+        self.await_start().map(drop)
     }
 
     fn follow_and_take_over(&mut self) -> Outcome<()> {
@@ -415,12 +495,38 @@ impl Chaos {
     /// Restores the log, and compares it with what was acknowledged before.
     fn compare(&mut self) -> Outcome<()> {
         let acks = lock(&self.ledger).acks();
+        let archive = self.archive.clone();
+        self.restored(&archive, RestoreTo::End, |ledger, log| {
+            ledger.compare(log, &acks)
+        })
+    }
+
+    /// Restores the log to a time of the last seconds, and checks that it has nothing later.
+    fn compare_to_a_time(&mut self) -> Outcome<()> {
+        let time = self.recent();
+        let archive = self.archive.clone();
+        let compared = self.restored(&archive, RestoreTo::Time(time), |ledger, log| {
+            ledger.compare_to_a_time(log, time)
+        });
+        match compared {
+            // The oldest chunk may be later already.
+            Err(why) if why.contains("nothing that is older") => Ok(()),
+            compared => compared,
+        }
+    }
+
+    fn restored(
+        &mut self,
+        archive: &Archive,
+        to: RestoreTo,
+        compare: impl FnOnce(&mut Ledger, &Log) -> Outcome<()>,
+    ) -> Outcome<()> {
         let copy = self.home.path().join("restored");
         let to_restore = RestoreOptions::new().require(Guarantee::ProcessCrash);
-        let restored = self.archive.restore(&copy, &to_restore, &mut |_| {});
+        let restored = archive.restore(&copy, &to_restore.to(to), &mut |_| {});
         restored.map_err(|error| format!("cannot restore: {error}"))?;
         let log = logforce::open_existing(&copy, options()).map_err(|error| error.to_string())?;
-        lock(&self.ledger).compare(&log, &acks)?;
+        compare(&mut lock(&self.ledger), &log)?;
         drop(log);
         self.restores += 1;
         std::fs::remove_dir_all(&copy).map_err(|error| error.to_string())?;
