@@ -4,6 +4,7 @@
 //! host's target folder, the other everything else. `scheduler` has the dependencies between stages.
 
 mod aarch64;
+mod archive;
 mod benches;
 mod budget;
 pub mod child;

@@ -3,8 +3,8 @@
 use super::counts::Counts;
 use super::stage::{Stage, StageOutcome, StageReport};
 use super::{
-    Setting, aarch64, benches, clock, compiling, engines, fuzzing, host, interleavings, macos,
-    miri, packages, powercut, publish, simulation, suites, windows,
+    Setting, aarch64, archive, benches, clock, compiling, engines, fuzzing, host, interleavings,
+    macos, miri, packages, powercut, publish, simulation, suites, windows,
 };
 use crate::check;
 use anyhow::Result;
@@ -29,7 +29,7 @@ const HOST: [Stage; 9] = [
 /// Stages with separate target folders, or that compile nothing. Power cuts wait for the disk most of
 /// the time, so a stage that keeps the processors busy comes after them. The packages have their own
 /// worker, because they wait for the network and the disk.
-const BESIDE: [Stage; 12] = [
+const BESIDE: [Stage; 16] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
@@ -42,6 +42,10 @@ const BESIDE: [Stage; 12] = [
     Stage::Engines,
     Stage::Dist,
     Stage::Miri,
+    Stage::ArchiveModel,
+    Stage::ArchiveChaos,
+    Stage::ArchiveServers,
+    Stage::OpenraftKills,
 ];
 
 /// Returns the stages that a stage waits for.
@@ -54,6 +58,10 @@ fn needs(stage: Stage) -> &'static [Stage] {
         Stage::Aarch64 => &[Stage::Packages, Stage::Macos],
         Stage::Fuzz | Stage::Benches => &[Stage::Packages],
         Stage::Exhaustive => &[Stage::Build],
+        Stage::ArchiveModel
+        | Stage::ArchiveChaos
+        | Stage::ArchiveServers
+        | Stage::OpenraftKills => &[Stage::Build],
         // The stage `build` compiles it. It can run in parallel with the tests: its disks are in memory
         // and its mounts in a separate namespace, so the tests' leak check does not see them.
         Stage::Powercut => &[Stage::Packages, Stage::Build],
@@ -240,7 +248,7 @@ pub fn summary(setting: &Setting, reports: &[StageReport]) -> bool {
             None => ("not run", String::new()),
         };
         let line = format!(
-            "{:<13} {verdict:<8} {took:>12}   {}",
+            "{:<15} {verdict:<8} {took:>12}   {}",
             report.stage.name(),
             compiling::shown(report.compiling)
         );
@@ -289,6 +297,10 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
         Stage::Dist => publish::dist(setting),
         Stage::Miri => miri::run(setting),
         Stage::Powercut => powercut::run(setting),
+        Stage::ArchiveModel
+        | Stage::ArchiveChaos
+        | Stage::ArchiveServers
+        | Stage::OpenraftKills => archive::run(stage, setting),
     }
 }
 

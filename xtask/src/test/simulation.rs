@@ -57,7 +57,12 @@ pub fn planted(setting: &Setting) -> Result<StageOutcome> {
     let mut pages = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     pages.args(["test", "--quiet", "--locked", "-p", "logforce-pages"]);
     pages.args(["--test", "all", "--", "planted", "--nocapture"]);
+    let mut archive = cargo_with(KNOWN_BUGS, &setting.workspace)?;
+    archive.args(["test", "--quiet", "--locked", "-p", "logforce-archive"]);
+    archive.args(["--features", "s3", "--test", "chaos", "--", "planted"]);
+    archive.arg("--nocapture");
     let mut commands = vec![
+        ("planted-archive", archive),
         ("planted", runs),
         ("planted-exhaustive", exhaustive),
         ("planted-pages", pages),

@@ -53,10 +53,18 @@ pub enum Stage {
     Miri,
     /// Runs real power cuts on real filesystems, and process faults
     Powercut,
+    /// Searches the larger bounds of the archive's model (deep)
+    ArchiveModel,
+    /// Runs 300 rounds of chaos of the archive on the test server (deep)
+    ArchiveChaos,
+    /// Runs 100 rounds of chaos on each real S3 server that Go can build: versitygw and minio (deep)
+    ArchiveServers,
+    /// Kills the log store for openraft 3,000 times, and nodes of a cluster 40 times (deep)
+    OpenraftKills,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 22] = [
+    pub const ALL: [Stage; 26] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -79,6 +87,10 @@ impl Stage {
         Stage::Interleavings,
         Stage::Miri,
         Stage::Powercut,
+        Stage::ArchiveModel,
+        Stage::ArchiveChaos,
+        Stage::ArchiveServers,
+        Stage::OpenraftKills,
     ];
 
     pub fn name(self) -> String {
@@ -98,6 +110,10 @@ impl Stage {
             Stage::Benches,
             Stage::Engines,
             Stage::Miri,
+            Stage::ArchiveModel,
+            Stage::ArchiveChaos,
+            Stage::ArchiveServers,
+            Stage::OpenraftKills,
         ];
         tier.is_deep() || !only_deep.contains(&self)
     }
@@ -114,6 +130,9 @@ impl Stage {
                 | Stage::Benches
                 | Stage::Engines
                 | Stage::Powercut
+                | Stage::ArchiveChaos
+                | Stage::ArchiveServers
+                | Stage::OpenraftKills
         )
     }
 }
