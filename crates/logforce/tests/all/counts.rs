@@ -2,6 +2,7 @@
 //! same on every machine.
 
 use crate::common::*;
+use logforce::replica::ReplicaOptions;
 use logforce::{Log, Method, Options, Tuning};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -143,6 +144,83 @@ fn system_calls_of_a_commit() {
     }
 }
 
+/// Number of truncations of the test below.
+const TRUNCATIONS: usize = 50;
+
+/// Runs `work` in a second process between the marks, and returns the calls of its thread, by name. `None` if
+/// calls cannot be traced here.
+fn calls_of(test: &str, work: impl FnOnce(&Path)) -> Option<BTreeMap<String, usize>> {
+    if let Some(dir) = in_second_process(DIR) {
+        work(&dir);
+        return None;
+    }
+    if !traces() {
+        logforce_testkit::skip!("strace is not here, or may not trace");
+        return None;
+    }
+    let home = temp();
+    let trace = traced_test(test, &home.path().join("log"), |_| {});
+    let who = committing_thread(&trace);
+    let mut counts = BTreeMap::new();
+    for (thread, call) in calls_between(&trace) {
+        let name = match call.contains("\"hold\"") {
+            true => "hold",
+            false => call.split('(').next().unwrap_or_default(),
+        };
+        // The allocator of the process grows sometimes.
+        let is_memory = ["brk", "mmap", "mprotect", "munmap"].contains(&name);
+        if thread == who && !is_memory && (name == "hold" || !is_look(call)) {
+            *counts.entry(name.to_owned()).or_insert(0) += 1;
+        }
+    }
+    println!("{counts:?}");
+    Some(counts)
+}
+
+/// A commit that waits for a replica makes the calls of any other one, and the replica one read for its chunk.
+#[test]
+fn system_calls_of_a_replicated_commit() {
+    let counted = calls_of("system_calls_of_a_replicated_commit", |dir| {
+        let log = open_and_wait(dir, roomy(Method::Dsync));
+        let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
+        let occupied = occupy_writer(&log);
+        while replica.read(1 << 20).unwrap().is_some() {}
+        let _ = std::fs::metadata(BEGIN);
+        for _ in 0..COMMITS {
+            commit_replicated(&log, &mut replica, b"one coffee, 2.50");
+        }
+        let _ = std::fs::metadata(END);
+        drop(occupied);
+        log.close().unwrap();
+    });
+    let Some(mut counts) = counted else { return };
+    assert_eq!(counts.remove("pwritev2"), Some(COMMITS));
+    assert_eq!(counts.remove("pread64"), Some(COMMITS));
+    // Each pause of the machine costs a wake, a commit none.
+    assert!(counts.remove("futex").unwrap_or_default() <= COMMITS / 4);
+    assert_eq!(counts, BTreeMap::new());
+}
+
+/// Without a replica, a truncation looks once for the hold of one in another process, which is not there.
+#[test]
+fn system_calls_of_a_truncation() {
+    let counted = calls_of("system_calls_of_a_truncation", |dir| {
+        let log = open_and_wait(dir, roomy(Method::Dsync));
+        let ends: Vec<_> = (0..TRUNCATIONS)
+            .map(|_| log.commit(b"one coffee, 2.50").unwrap().end)
+            .collect();
+        let _ = std::fs::metadata(BEGIN);
+        for end in ends {
+            log.truncate_front(end).unwrap();
+        }
+        let _ = std::fs::metadata(END);
+        log.close().unwrap();
+    });
+    let Some(counts) = counted else { return };
+    assert_eq!(counts.get("hold"), Some(&TRUNCATIONS));
+    assert!(!counts.contains_key("openat"), "{counts:?}");
+}
+
 /// With the page of statistics switched on, the committing thread makes the same calls. In addition it wakes
 /// the log's background thread once, which writes the page at most once a second.
 #[test]
@@ -208,20 +286,26 @@ fn traces() -> bool {
 
 /// Traces the second process of `system_calls_of_a_commit`, and returns the trace.
 fn traced(dir: &Path, method: Method, way: Way, live: bool) -> String {
+    traced_test("system_calls_of_a_commit", dir, |strace| {
+        strace.env(METHOD, method.name()).env(WAY, way.name());
+        if live {
+            strace.env(LIVE, "1");
+        }
+    })
+}
+
+/// Traces the second process of a test, and returns the trace.
+fn traced_test(test: &str, dir: &Path, set: impl FnOnce(&mut Command)) -> String {
     let trace = dir.with_extension("trace");
-    let itself = again("system_calls_of_a_commit", DIR, dir);
+    let itself = again(test, DIR, dir);
     let mut strace = Command::new("strace");
     strace
         .args(["-f", "-qq", "-o"])
         .arg(&trace)
         .arg(itself.get_program())
         .args(itself.get_args())
-        .env(DIR, dir)
-        .env(METHOD, method.name())
-        .env(WAY, way.name());
-    if live {
-        strace.env(LIVE, "1");
-    }
+        .env(DIR, dir);
+    set(&mut strace);
     assert_passed(&strace.output().unwrap());
     std::fs::read_to_string(&trace).unwrap()
 }

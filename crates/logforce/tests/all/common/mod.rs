@@ -9,6 +9,7 @@ mod linux;
 #[allow(unused_imports)]
 pub use linux::*;
 
+use logforce::replica::Replication;
 use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy};
 use logforce_testkit::process::{Start, same_test};
 use std::ffi::OsStr;
@@ -79,6 +80,15 @@ impl Way {
             }
         }
     }
+}
+
+/// Commits a record by [`Policy::Replicated`], and is the replica that confirms it.
+pub fn commit_replicated(log: &Log, replica: &mut Replication, record: &[u8]) {
+    let handle = log.submit(record, Policy::Replicated).unwrap();
+    log.force(handle.end()).unwrap();
+    let chunk = replica.read(1 << 20).unwrap().unwrap();
+    replica.confirm(chunk.to).unwrap();
+    handle.wait().unwrap();
 }
 
 /// Keeps the log's writer thread in a callback until the sender is dropped.
