@@ -441,3 +441,37 @@ fn a_copy_that_went_another_way_leaves_the_owner_alone() {
         .unwrap();
     attached.close().unwrap();
 }
+
+/// Code of `docs/archive.md`. It is only compiled, because it needs a bucket.
+#[allow(dead_code)]
+mod documented {
+    use logforce::{Guarantee, Options, Policy};
+    use logforce_archive::{Archive, ArchiveOptions, AttachOptions};
+
+    fn main() -> Result<(), Box<dyn std::error::Error>> {
+        let archive = Archive::open("s3://bucket/sales", ArchiveOptions::default())?;
+        let log = logforce::open_or_create("sales.log", Options::new())?;
+        let attached = archive.attach(&log, AttachOptions::new().synchronous().owner("till 3"))?;
+
+        let sale = log.commit_with(b"one coffee, 2.50", Policy::Replicated)?;
+        assert_eq!(sale.guarantee, Guarantee::MachineLoss);
+
+        log.close()?;
+        attached.close()?;
+        Ok(())
+    }
+}
+
+#[test]
+fn the_documentation_shows_code_that_compiles() {
+    let page = include_str!("../../../docs/archive.md");
+    let (_, block) = page.split_once("```rust\n").unwrap();
+    let (block, rest) = block.split_once("```").unwrap();
+    assert!(!rest.contains("```rust"));
+    let lines = |text: &'static str| text.lines().map(str::trim).collect::<Vec<_>>();
+    let (block, compiled) = (lines(block), lines(include_str!("archive.rs")));
+    assert!(
+        compiled.windows(block.len()).any(|w| w == block),
+        "{block:?}"
+    );
+}
