@@ -475,3 +475,35 @@ fn the_documentation_shows_code_that_compiles() {
         "{block:?}"
     );
 }
+
+/// The last object of an epoch that is not the newest is its seal.
+#[test]
+fn a_missing_seal_is_named() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    for epoch in 0..4 {
+        log.commit(record(epoch)).unwrap();
+        let attached = archive.attach(&log, AttachOptions::new()).unwrap();
+        attached.close().unwrap();
+    }
+    let damage = || archive.verify(None, &mut |_| {}).unwrap().damage;
+    assert_eq!(damage(), [""; 0]);
+    let bucket = home.path().join("bucket");
+    for has_hint in [true, false] {
+        if !has_hint {
+            std::fs::remove_file(bucket.join("hint")).unwrap();
+            assert_eq!(damage(), [""; 0]);
+        }
+        for epoch in 0..3 {
+            let places = std::fs::read_dir(bucket.join(format!("e/{epoch:020}"))).unwrap();
+            let seal = places.map(|e| e.unwrap().path()).max().unwrap();
+            let bytes = std::fs::read(&seal).unwrap();
+            std::fs::remove_file(&seal).unwrap();
+            let named = damage();
+            let name = format!("e/{epoch:020}/");
+            assert!(named.len() == 1 && named[0].contains(&name), "{named:?}");
+            std::fs::write(&seal, bytes).unwrap();
+        }
+    }
+}
