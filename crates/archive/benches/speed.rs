@@ -8,6 +8,7 @@ use logforce_archive::key::Key;
 use logforce_archive::store::{Answer, Store, StoreOptions};
 use logforce_archive::{Archive, ArchiveOptions, AttachOptions, RestoreOptions};
 use logforce_archive_testserver::{BUCKET, Server};
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
@@ -210,14 +211,16 @@ fn bulk(home: &Path) -> Result<()> {
             times[0].push(timed(|| {
                 Ok(archive.attach(&log, AttachOptions::new())?.close()?)
             })?);
-            times[1].push(timed(|| move_objects(&store, &objects, true))?);
+            times[1].push(timed(|| move_objects(&store, &objects, None))?);
             let copy = home.join("bulk-copy");
             times[2].push(timed(|| {
                 let to = RestoreOptions::new().require(Guarantee::ProcessCrash);
                 archive.restore(&copy, &to, &mut |_| {})?;
                 Ok(())
             })?);
-            times[3].push(timed(|| move_objects(&store, &objects, false))?);
+            std::fs::remove_dir_all(&copy)?;
+            std::fs::create_dir(&copy)?;
+            times[3].push(timed(|| move_objects(&store, &objects, Some(&copy)))?);
             std::fs::remove_dir_all(&copy)?;
             server.with_objects(std::collections::BTreeMap::clear);
         }
@@ -241,19 +244,27 @@ fn timed(run: impl FnOnce() -> Result<()>) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// Puts the objects or gets them, several at once.
-fn move_objects(store: &Store, objects: &[Bytes], is_put: bool) -> Result<()> {
+/// Puts the objects, or gets them into durable files in `to`; several at once.
+fn move_objects(store: &Store, objects: &[Bytes], to: Option<&Path>) -> Result<()> {
     runtime()?.block_on(async {
         let mut open = tokio::task::JoinSet::new();
         for (n, bytes) in objects.iter().enumerate() {
             let (store, bytes) = (store.clone(), bytes.clone());
+            let to = to.map(|to| to.join(n.to_string()));
             open.spawn(async move {
                 let key = place(1, n as u64);
-                let moved = match is_put {
-                    true => store.create(&key, bytes).await.map(drop),
-                    false => store.get(&key).await.map(drop),
+                let text = |error: &dyn std::fmt::Display| error.to_string();
+                let Some(to) = to else {
+                    return done(store.create(&key, bytes).await).map_err(|e| text(&e));
                 };
-                done(moved).map_err(|error| error.to_string())
+                let bytes = done(store.get(&key).await).map_err(|e| text(&e))?;
+                let write = move || -> std::io::Result<()> {
+                    let mut file = std::fs::File::create(to)?;
+                    file.write_all(&bytes)?;
+                    file.sync_data()
+                };
+                let written = tokio::task::spawn_blocking(write).await;
+                written.map_err(|e| text(&e))?.map_err(|e| text(&e))
             });
             if open.len() == WINDOW
                 && let Some(moved) = open.join_next().await
