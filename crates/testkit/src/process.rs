@@ -51,6 +51,8 @@ pub fn same_test(command: &mut Command, name: &str, variable: &str, value: impl 
             &whole_name(name),
             "--nocapture",
             "--test-threads=1",
+            // Otherwise the second process of an ignored test runs nothing.
+            "--include-ignored",
         ])
         .env(variable, value);
 }
