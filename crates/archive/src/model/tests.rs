@@ -155,24 +155,26 @@ fn deep_restarts_and_takeovers() {
         machines: 3,
         ..BEGUN
     };
-    holds(three, budget!(openings 3 records 1), 1);
+    holds(three, budget!(openings 3 records 1), 4_030_000);
     let three_chunks = sized(BEGUN, 3, 1, 1);
-    holds(three_chunks, budget!(openings 1 records 3 faults 2), 1);
+    let two_faults = budget!(openings 1 records 3 faults 2);
+    holds(three_chunks, two_faults, 1_030_000);
     let two_seals = sized(BEGUN, 2, 2, 1);
-    holds(two_seals, budget!(openings 2 records 2 faults 1), 1);
-    holds(BEGUN, budget!(openings 2 records 4), 1);
+    let a_fault = budget!(openings 2 records 2 faults 1);
+    holds(two_seals, a_fault, 2_150_000);
+    holds(BEGUN, budget!(openings 2 records 4), 967_000);
 }
 
 #[test]
 #[ignore = "deep: minutes of one core"]
 fn deep_segments() {
-    holds(BEGUN, budget!(openings 2 records 2 levels 1), 1);
-    holds(BEGUN, budget!(openings 1 records 3 levels 2), 1);
+    holds(BEGUN, budget!(openings 2 records 2 levels 1), 1_090_000);
+    holds(BEGUN, budget!(openings 1 records 3 levels 2), 610_000);
     let two_records = sized(BEGUN, 2, 1, 2);
     holds(
         two_records,
         budget!(openings 1 records 3 levels 1 faults 1),
-        1,
+        1_750_000,
     );
 }
 
@@ -189,9 +191,10 @@ fn deep_pruning() {
 #[ignore = "deep: minutes of one core"]
 fn deep_restorers() {
     let budget = budget!(records 3 truncations 1 levels 1 prunes 1 restores 1);
-    holds(sized(ALONE, 2, 1, 2), budget, 1);
-    holds(ALONE, budget!(records 3 levels 2 restores 1), 1);
-    holds(BEGUN, budget!(openings 1 records 2 levels 1 restores 1), 1);
+    holds(sized(ALONE, 2, 1, 2), budget, 827_000);
+    holds(ALONE, budget!(records 3 levels 2 restores 1), 359_000);
+    let budget = budget!(openings 1 records 2 levels 1 restores 1);
+    holds(BEGUN, budget, 6_490_000);
 }
 
 /// Bounds within which a planted fault is found. `None` for those that `chase` and `damage` find.

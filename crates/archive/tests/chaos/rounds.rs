@@ -145,7 +145,10 @@ impl Chaos {
         }
         self.target.set_faults(0.0, 0);
         self.settle()?;
-        if let Some(kept) = self.target.kept() {
+        // Before the first acknowledgement there may be no archive yet: the probe deletes objects too.
+        if let Some(kept) = self.target.kept()
+            && !acks.is_empty()
+        {
             // As if all machines had been lost between two deletions.
             let archive = archive(&kept.url(), &kept.environment());
             self.restored(&archive, RestoreTo::End, |ledger, log| {
