@@ -15,7 +15,7 @@ fn a_restart_finds_the_newest_chunk_although_answers_are_lost() {
     };
     let archive = archive(&target.url(), &target.environment());
     let mut openings = 0;
-    for seed in 0..6 {
+    for seed in 0..10 {
         let log = logforce::open_or_create(home.path().join("log"), options()).unwrap();
         server.set_faults(Faults {
             probability: [(Fault::LoseAnswer, 0.2)].into(),
@@ -34,5 +34,5 @@ fn a_restart_finds_the_newest_chunk_although_answers_are_lost() {
         log.close().unwrap();
         attached.close().unwrap();
     }
-    assert_eq!(openings, 6);
+    assert_eq!(openings, 10);
 }
