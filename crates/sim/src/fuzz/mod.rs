@@ -5,7 +5,8 @@
 //! - [`decoders`]: every decoder of the format, on arbitrary bytes;
 //! - [`arbitrary_files`]: a made-up directory, opened in every way;
 //! - [`mutated_log`]: a real log, damaged, rolled back or forged in parts, opened in every way and
-//!   compared with what the log had acknowledged.
+//!   compared with what the log had acknowledged;
+//! - [`import`](fn@import): chunks of a real log, changed, as a restore from an archive imports them.
 //!
 //! A function panics if something is wrong. If `LOGFORCE_FUZZ_SAY` is set, it prints what an input does.
 
@@ -14,6 +15,7 @@ mod arbitrary_files;
 mod base;
 mod decoders;
 mod forge;
+mod import;
 mod mutated;
 mod mutated_log;
 mod mutation;
@@ -52,6 +54,10 @@ pub const TARGETS: &[Target] = &[
         name: "mutated_log",
         run: mutated_log,
     },
+    Target {
+        name: "import",
+        run: import,
+    },
 ];
 
 /// Runs every decoder of the format.
@@ -78,6 +84,14 @@ pub fn mutated_log(bytes: &[u8]) -> bool {
     run(bytes, mutated_log::run)
 }
 
+/// Imports changed chunks of a log.
+///
+/// # Panics
+/// If the restored log is not a part of that log, or a refused import leaves one.
+pub fn import(bytes: &[u8]) -> bool {
+    run(bytes, import::run)
+}
+
 /// Opens a mutated log in all ways: by a strict opening, by one that truncates, for reading, for
 /// inspection and for salvage.
 ///
@@ -91,6 +105,7 @@ pub fn all_ways(bytes: &[u8]) -> bool {
 /// of an input.
 pub fn warm_up() {
     base::all();
+    import::sources();
 }
 
 fn run<'a, T: Arbitrary<'a> + std::fmt::Debug>(bytes: &'a [u8], body: fn(T)) -> bool {
