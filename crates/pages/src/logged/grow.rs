@@ -71,6 +71,19 @@ impl Room {
     }
 }
 
+impl Room {
+    /// Returns the runs of those pages that have no blocks.
+    fn lacking(&self, pages: Range<u64>) -> Vec<Range<u64>> {
+        if self.apart.is_empty() {
+            return vec![pages];
+        }
+        let lacking: Vec<u64> = pages.filter(|page| !self.has(*page)).collect();
+        let runs = lacking.chunk_by(|a, b| a + 1 == *b);
+        runs.filter_map(|run| Some(*run.first()?..run.last()? + 1))
+            .collect()
+    }
+}
+
 /// Returns those of the pages that are behind `reached`.
 fn behind(reached: u64, pages: &Range<u64>) -> Range<u64> {
     pages.start.max(reached)..pages.end
@@ -202,7 +215,7 @@ impl LoggedStore {
             end = if *page <= end { end.max(page + 1) } else { end };
         }
         if missing.first().is_some_and(|(page, _)| *page < near) {
-            match self.take_blocks_of(reached..end) {
+            match self.take_lacking(reached..end) {
                 Ok(()) => self.state().room.reached = end,
                 // There may be enough space for the pages themselves.
                 Err(e) if cannot_grow(&e) => {}
@@ -231,8 +244,41 @@ impl LoggedStore {
         Ok(())
     }
 
+    /// Takes blocks for those of the pages that have none. The checkpointer may be writing the others: the
+    /// bytes that were read here before would overwrite its bytes. Blocks of a page that is not flushed yet
+    /// look missing on a filesystem that allocates late.
+    fn take_lacking(&self, pages: Range<u64>) -> io::Result<()> {
+        let lacking = self.state().room.lacking(pages);
+        lacking
+            .into_iter()
+            .try_for_each(|run| self.take_blocks_of(run))
+    }
+
     fn take_blocks_of(&self, pages: Range<u64>) -> io::Result<()> {
         self.contents.data.map.fill(pages.clone())?;
         self.contents.data.fill(&self.writers, pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_with_blocks_are_left_out() {
+        let mut room = Room {
+            reached: 5,
+            ..Room::default()
+        };
+        let runs = |room: &Room, pages| -> Vec<(u64, u64)> {
+            let runs = room.lacking(pages).into_iter();
+            runs.map(|run| (run.start, run.end)).collect()
+        };
+        assert_eq!(runs(&room, 5..900), [(5, 900)]);
+        for page in [7, 8, 70, 899] {
+            room.add(page);
+        }
+        assert_eq!(runs(&room, 3..900), [(5, 7), (9, 70), (71, 899)]);
+        assert_eq!(runs(&room, 7..9), []);
     }
 }
