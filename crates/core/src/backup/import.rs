@@ -17,7 +17,10 @@ use crate::storage::segment_header::{HeaderRead, read_header};
 use crate::storage::transfer::write;
 use crate::storage::zero_fill::zeroes_help;
 use logforce_device::{AlignedBuf, Barrier, File, Guarantee, OpenFile, System};
-use logforce_format::{Anchor, Control, EPOCH_HISTORY, Epoch, Lsn, SegmentHeader};
+use logforce_format::{
+    Anchor, BATCH_HEADER_LEN, BatchHeader, Control, EPOCH_HISTORY, Epoch, Lsn, SEGMENT_HEADER_LEN,
+    SegmentHeader,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,6 +31,7 @@ pub struct ImportOptions {
     until: Option<Lsn>,
     resumes: bool,
     opening: Option<u64>,
+    front: Option<Lsn>,
 }
 
 impl Default for ImportOptions {
@@ -40,6 +44,7 @@ impl Default for ImportOptions {
             until: None,
             resumes: false,
             opening: None,
+            front: None,
         }
     }
 }
@@ -71,6 +76,15 @@ impl ImportOptions {
         self
     }
 
+    /// Sets the front of the restored log, instead of that of the last chunk: a position between two atomic
+    /// appends, in the segment with which the first chunk begins or at its end. For an owner whose data is
+    /// older than that chunk, such as a page file that a base copy has restored. Not with an import that
+    /// [goes on](ImportOptions::resume).
+    pub fn front(mut self, lsn: Lsn) -> Self {
+        self.front = Some(lsn);
+        self
+    }
+
     /// Notes an opening with this random number as the newest one of the restored log. A machine that takes a
     /// log over identifies itself by it later: see [`LogState::openings`](crate::LogState::openings).
     pub fn opening(mut self, nonce: u64) -> Self {
@@ -93,6 +107,8 @@ pub struct Import<'a> {
     segment: Option<OpenSegment>,
     /// Headers of all segments, in order.
     segments: Vec<SegmentHeader>,
+    /// Link of the first batch to the one before it; `None` if the first chunk does not begin with both.
+    first_link: Option<u32>,
     /// Newest control slot whose chunk was imported as a whole.
     whole: Option<Control>,
     /// Control slot of the last chunk.
@@ -141,6 +157,7 @@ impl<'a> Import<'a> {
             end: None,
             segment: None,
             segments: Vec::new(),
+            first_link: None,
             whole: None,
             last: None,
             meta: None,
@@ -293,6 +310,9 @@ impl<'a> Import<'a> {
         let (anchor, is_whole) = (checked.anchor, checked.is_whole);
         let len = anchor.lsn.since(from) as usize;
         self.write(from, &bytes[..len], &checked.headers)?;
+        if self.position().is_none() {
+            self.first_link = first_link(bytes);
+        }
         self.chain.advance(&checked);
         let control = checked.control;
         self.end = Some(anchor);
@@ -412,6 +432,19 @@ impl<'a> Import<'a> {
                 nonce,
             };
         }
+        if let Some(front) = self.options.front {
+            let first = self.segments.first();
+            let (Some(first), Some(link)) = (
+                first.filter(|s| s.start <= front && front <= s.end()),
+                self.first_link,
+            ) else {
+                let why = "the first chunk does not begin with the segment that contains it";
+                return self.refused(front, why);
+            };
+            control.front = front;
+            control.first_segment = first.start;
+            control.first_prev_crc = link;
+        }
         let first = self.segments.first().map_or(anchor.lsn, |s| s.start);
         if control.first_segment < first || control.front > anchor.lsn {
             let why = format!(
@@ -436,6 +469,16 @@ impl<'a> Import<'a> {
             bytes: anchor.lsn.since(control.first_segment),
         })
     }
+}
+
+/// Returns the link of the first batch of a segment, whose bytes begin here and were checked.
+fn first_link(bytes: &[u8]) -> Option<u32> {
+    let segment = SegmentHeader::decode(bytes.get(..SEGMENT_HEADER_LEN)?).ok()?;
+    let batch = segment.first_batch().since(segment.start) as usize;
+    let batch = bytes.get(batch..batch.checked_add(BATCH_HEADER_LEN)?)?;
+    BatchHeader::decode(batch)
+        .ok()
+        .map(|header| header.prev_crc)
 }
 
 impl std::fmt::Debug for Import<'_> {

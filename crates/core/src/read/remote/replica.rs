@@ -133,6 +133,11 @@ impl ReadOnlyReplica {
         hold::store(&*self.dir, self.log_id, hold)
     }
 
+    /// Returns the hold, if there is one.
+    pub fn held(&self) -> Result<Option<Hold>> {
+        hold::load(&*self.dir, self.log_id)
+    }
+
     /// Removes the hold.
     pub fn release(&self) -> Result<()> {
         match self.dir.remove(names::HOLD) {
