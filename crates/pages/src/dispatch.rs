@@ -5,11 +5,14 @@ use crate::cow::{CowCommit, CowStore, CowView};
 use crate::error::{Error, Result};
 use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
+use crate::inspect::base::not_logged;
 use crate::inspect::view::ReadOnlyView;
 use crate::logged::{LoggedCommit, LoggedFile, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::types::{Acknowledged, Stats};
-use logforce_core::{Granted, OpenMode, Policy, refuse_in_waker, wait_for_lock};
+use logforce_core::{
+    Granted, OpenMode, Policy, ReplicaOptions, Replication, refuse_in_waker, wait_for_lock,
+};
 use logforce_device::{Directory, Runtime, System};
 use logforce_format::{PageFileHeader, PageFileKind, planted};
 use std::path::Path;
@@ -176,6 +179,13 @@ impl Store {
             // Each commit of a copy-on-write file is a checkpoint.
             Store::Cow(store) => store.force(),
             Store::Logged(store) => store.checkpoint(),
+        }
+    }
+
+    pub(crate) fn replicate(&self, options: ReplicaOptions) -> Result<Replication> {
+        match self {
+            Store::Cow(store) => Err(not_logged(store.path())),
+            Store::Logged(store) => store.replicate(options),
         }
     }
 

@@ -42,9 +42,11 @@ mod snapshot;
 mod transaction;
 mod types;
 
+pub use backup::base::BaseWriter;
 pub use commit_handle::CommitHandle;
 pub use error::{Error, ErrorKind, Result};
 pub use inspect::Inspector;
+pub use inspect::base::{BaseReader, is_log_of_page_file};
 pub use inspect::info::{
     ChangeInfo, ChangeKind, Damage, FileSummary, FoundPage, HeaderSlot, Held, NextOpening,
     NodeInfo, PageInfo, PageSource, RedoInfo, RedoSummary, TableSummary, VerifyReport, Visit,

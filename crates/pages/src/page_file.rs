@@ -6,7 +6,7 @@ use crate::options::{CommitMode, Options};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 use crate::types::Stats;
-use logforce_core::{Granted, OpenMode, is_waking};
+use logforce_core::{Granted, OpenMode, ReplicaOptions, Replication, is_waking};
 use logforce_device::System;
 use logforce_format::PageFileKind;
 use std::path::Path;
@@ -136,6 +136,17 @@ impl PageFile {
     /// returned were rolled back since.
     pub fn checkpoint(&self) -> Result<()> {
         self.store().checkpoint()
+    }
+
+    /// Attaches a replica to the log of a logged page file, as
+    /// [`Log::replicate`](logforce_core::Log::replicate) does. A copy needs a base copy of the pages as well
+    /// ([`BaseReader`](crate::BaseReader)). A checkpoint does not truncate what the replica has not confirmed.
+    ///
+    /// # Errors
+    /// Those of `Log::replicate`; [`OtherOption`](crate::Error::OtherOption) for a copy-on-write file, which
+    /// has no log.
+    pub fn replicate(&self, options: ReplicaOptions) -> Result<Replication> {
+        self.store().replicate(options)
     }
 
     /// Returns statistics since the page file was opened.

@@ -42,6 +42,7 @@ use logforce_device::System;
 use std::path::Path;
 use std::sync::Arc;
 
+pub mod base;
 pub mod inspect;
 mod options;
 

@@ -5,6 +5,7 @@
 //! or a log whose metadata names a page file. This distinguishes it from an unfinished creation, and every
 //! opening refuses it.
 
+pub(crate) mod base;
 mod places;
 mod sectors;
 mod stream;
@@ -15,12 +16,13 @@ use crate::files::{BACKUP_NEW, DATA, DataDir, LOCK, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::logged::open::meta_of;
 use logforce_core::{BackupOptions, Error as LogError, Guarantee, Log, Modes, OpenMode, Verdict};
-use logforce_device::{Barrier, OpenFile, System};
+use logforce_device::{Barrier, DirEntry, File, OpenFile, System};
 use logforce_format::{LoggedState, PageFileHeader, PageFileId, PageFileKind, planted};
 use places::PlaceWriter;
 use sectors::SectorWriter;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 use stream::Stream;
 
 /// Size of the segments of a backup's log in bytes. Nothing is appended before the owner opens it, and the
@@ -38,28 +40,7 @@ pub(crate) fn make(
 ) -> Result<()> {
     let require = options.required_or(Guarantee::PowerLoss);
     let progress = &mut |page, all| options.report(page, all);
-    let exists = || Error::DestinationExists {
-        path: path.to_owned(),
-    };
-    match system.directory(path) {
-        Ok(dir) => {
-            let entries = dir.entries().map_err(Error::io("list", path))?;
-            // A backup that could not begin may leave the lock file behind. It is ignored here, so that a
-            // retry works.
-            if entries.iter().any(|e| e.name != LOCK) {
-                return Err(exists());
-            }
-        }
-        Err(e) if e.kind() == ErrorKind::NotFound => {}
-        Err(e) if e.kind() == ErrorKind::NotADirectory => return Err(exists()),
-        Err(e) => return Err(Error::io("open", path)(e)),
-    }
-    let data_dir = DataDir::open(system, path, OpenMode::CreateNew, Modes::default())?;
-    // Checks again with the lock held, because another backup may have finished there in between.
-    let entries = data_dir.dir.entries().map_err(Error::io("list", path))?;
-    if entries.iter().any(|e| e.name != LOCK) {
-        return Err(exists());
-    }
+    let data_dir = begin(system, path, false)?;
     let made = data_dir
         .guarantee(require, Verdict::Contradicted)
         .and_then(|_| write(view, system, &data_dir, require, progress));
@@ -75,6 +56,54 @@ pub(crate) fn make(
     }
 }
 
+/// Opens and locks the directory `path`, which must be missing or empty. With `clears`, removes what a crash
+/// has left of an unfinished backup or restore.
+fn begin(system: &dyn System, path: &Path, clears: bool) -> Result<DataDir> {
+    let exists = || Error::DestinationExists {
+        path: path.to_owned(),
+    };
+    // A backup that could not begin may leave the lock file behind. It is ignored here, so that a retry works.
+    let is_empty = |entries: &[DirEntry]| entries.iter().all(|e| e.name == LOCK);
+    let is_usable = |entries: &[DirEntry]| {
+        let has = |name| entries.iter().any(|e| e.name == name);
+        let is_left = |e: &DirEntry| [LOCK, LOG, MAP, BACKUP_NEW].contains(&&*e.name);
+        is_empty(entries) || clears && has(BACKUP_NEW) && entries.iter().all(is_left)
+    };
+    match system.directory(path) {
+        Ok(dir) => {
+            let entries = dir.entries().map_err(Error::io("list", path))?;
+            if !is_usable(&entries) {
+                return Err(exists());
+            }
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) if e.kind() == ErrorKind::NotADirectory => return Err(exists()),
+        Err(e) => return Err(Error::io("open", path)(e)),
+    }
+    let data_dir = DataDir::open(system, path, OpenMode::CreateNew, Modes::default())?;
+    // Checks again with the lock held, because another backup may have finished there in between.
+    let entries = data_dir.dir.entries().map_err(Error::io("list", path))?;
+    if !is_usable(&entries) {
+        return Err(exists());
+    }
+    if !is_empty(&entries) {
+        remove_files(system, &data_dir);
+        let entries = data_dir.dir.entries().map_err(Error::io("list", path))?;
+        if !is_empty(&entries) {
+            return Err(exists());
+        }
+    }
+    Ok(data_dir)
+}
+
+/// Creates the data file under its temporary name. A directory that a crash leaves from now on is refused.
+fn create_data(data_dir: &DataDir) -> Result<Arc<dyn File>> {
+    let file = data_dir.dir.open(BACKUP_NEW, OpenFile::CREATE);
+    let file = file.map_err(Error::io("create", data_dir.path_of(BACKUP_NEW)))?;
+    data_dir.sync_names()?;
+    Ok(file)
+}
+
 fn write(
     view: &View,
     system: &dyn System,
@@ -84,10 +113,7 @@ fn write(
 ) -> Result<()> {
     let mut at = |page: u64| progress(page + 1, view.page_count());
     let path = data_dir.path_of(BACKUP_NEW);
-    let file = data_dir.dir.open(BACKUP_NEW, OpenFile::CREATE);
-    let file = file.map_err(Error::io("create", &path))?;
-    // Makes the name `backup.tmp` durable first: a directory that a crash leaves from now on is refused.
-    data_dir.sync_names()?;
+    let file = create_data(data_dir)?;
     let source = view.header();
     let mut id = [0; 16];
     id[..8].copy_from_slice(&data_dir.runtime.random().to_le_bytes());
@@ -182,6 +208,17 @@ fn make_log(
 
 /// Removes everything that was made, as far as possible. The caller returns the error that led here.
 fn remove(system: &dyn System, data_dir: DataDir) {
+    remove_files(system, &data_dir);
+    data_dir.release();
+    let _ = data_dir.dir.remove(LOCK);
+    let _ = data_dir.dir.sync();
+    let path = data_dir.path.clone();
+    drop(data_dir);
+    let _ = system.remove_empty_directory(&path);
+}
+
+/// Removes all files but the lock file, as far as possible.
+fn remove_files(system: &dyn System, data_dir: &DataDir) {
     // Removes the data file first and the "unfinished backup" marker last, because a crash may undo the last
     // removal.
     let _ = data_dir.dir.remove(DATA);
@@ -197,12 +234,6 @@ fn remove(system: &dyn System, data_dir: DataDir) {
         let _ = system.remove_empty_directory(&log);
     }
     let _ = data_dir.dir.remove(BACKUP_NEW);
-    data_dir.release();
-    let _ = data_dir.dir.remove(LOCK);
-    let _ = data_dir.dir.sync();
-    let path = data_dir.path.clone();
-    drop(data_dir);
-    let _ = system.remove_empty_directory(&path);
 }
 
 /// Turns a lack of space into `NoSpace` for the whole backup, because nothing of the backup remains.

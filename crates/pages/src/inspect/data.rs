@@ -102,6 +102,14 @@ pub(super) struct Data<'a> {
     pub(super) map: PageMap,
 }
 
+/// Result of reading sectors again that did not match.
+pub(super) enum Settled {
+    /// Mismatches that are damage. The others were being written.
+    Damages(Vec<Damage>),
+    /// Sectors with a mismatch that cannot be decided yet.
+    Not(BTreeSet<u64>),
+}
+
 /// Result of checking the pages of a sector of the map.
 struct Checked {
     damages: Vec<Damage>,
@@ -259,37 +267,46 @@ impl Data<'_> {
     /// Decides which mismatches in these sectors are damage, and reports them. Returns the number of pages
     /// and sectors that cannot be decided.
     fn settle(&self, mut sectors: BTreeSet<u64>, out: &mut Out<'_>) -> Result<u64> {
-        let inspector = self.inspector;
-        let mut left = 0;
         for _ in 0..ROUNDS {
             if sectors.is_empty() || out.stopped {
                 return Ok(0);
             }
-            let before = inspector.header_now()?;
-            let count = before.page_count;
-            let mut bad = Vec::new();
-            for sector in std::mem::take(&mut sectors) {
-                let checked = self.check(sector, count, &|_| None, &mut Vec::new())?;
-                bad.extend(checked.damages.into_iter().map(|d| (sector, d)));
+            match self.settle_once(&sectors)? {
+                Settled::Damages(damages) => {
+                    damages.iter().for_each(|damage| out.damage(damage));
+                    return Ok(0);
+                }
+                Settled::Not(left) => sectors = left,
             }
-            let in_log = self.log_now(out)?;
-            bad.retain(|(_, d)| d.page.is_none_or(|page| in_log.newest(page).is_none()));
-            let is_same = |now: u64| now == before.sequence && now == in_log.header.sequence;
-            if is_same(inspector.header_now()?.sequence) {
-                bad.iter().for_each(|(_, damage)| out.damage(damage));
-                return Ok(0);
-            }
-            left = bad.len() as u64;
-            sectors.extend(bad.iter().map(|(sector, _)| *sector));
         }
-        Ok(left)
+        Ok(sectors.len() as u64)
+    }
+
+    /// Reads these sectors and the log, and decides which mismatches are damage, unless a checkpoint ends
+    /// meanwhile.
+    pub(super) fn settle_once(&self, sectors: &BTreeSet<u64>) -> Result<Settled> {
+        let inspector = self.inspector;
+        let before = inspector.header_now()?;
+        let count = before.page_count;
+        let mut bad = Vec::new();
+        for sector in sectors {
+            let checked = self.check(*sector, count, &|_| None, &mut Vec::new())?;
+            bad.extend(checked.damages.into_iter().map(|d| (*sector, d)));
+        }
+        let in_log = self.log_now()?;
+        bad.retain(|(_, d)| d.page.is_none_or(|page| in_log.newest(page).is_none()));
+        let is_same = |now: u64| now == before.sequence && now == in_log.header.sequence;
+        Ok(match is_same(inspector.header_now()?.sequence) {
+            true => Settled::Damages(bad.into_iter().map(|(_, damage)| damage).collect()),
+            false => Settled::Not(bad.into_iter().map(|(sector, _)| sector).collect()),
+        })
     }
 
     /// Reads the log as it is now. Its damage is not reported again.
-    fn log_now(&self, out: &mut Out<'_>) -> Result<InLog> {
+    fn log_now(&self) -> Result<InLog> {
         let mut quiet = Out {
             visit: &mut |_| true,
-            stopped: out.stopped,
+            stopped: false,
             damages: 0,
             refused: None,
         };

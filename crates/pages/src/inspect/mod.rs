@@ -5,6 +5,7 @@
 //! again. The header then decides if the part was being written; `table` and `data` describe how. Undecided
 //! parts are reported as in use, never as damage.
 
+pub(crate) mod base;
 mod data;
 pub(crate) mod info;
 mod one;

@@ -212,7 +212,7 @@ pub(super) fn read(
 }
 
 /// Opens the log if an opening with this header would use it. Returns the reason in words if not.
-fn open(
+pub(super) fn open(
     inspector: &Inspector,
     header: &PageFileHeader,
     state: &LoggedState,

@@ -39,7 +39,7 @@ use crate::files::DataDir;
 use crate::options::Options;
 use crate::types::Stats;
 use hot_versions::HotVersions;
-use logforce_core::{Granted, Log};
+use logforce_core::{Granted, Log, ReplicaOptions, Replication};
 use logforce_device::Event;
 use logforce_device::JoinHandle;
 use logforce_device::sync::{Apart, Mutex, MutexGuard};
@@ -201,6 +201,11 @@ impl LoggedStore {
         }
         // Checks the location, because no opening finds a checkpoint in files that were taken away.
         Ok(self.log.check_location()?)
+    }
+
+    pub(crate) fn replicate(&self, options: ReplicaOptions) -> Result<Replication> {
+        self.data_dir.check_process()?;
+        Ok(self.log.replicate(options)?)
     }
 
     pub(crate) fn stats(&self) -> Stats {

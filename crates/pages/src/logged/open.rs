@@ -30,7 +30,7 @@ use logforce_format::{
 use std::sync::Arc;
 
 /// Prefix of the log's metadata, which names the page file that the log belongs to.
-const META: &[u8] = b"page file ";
+pub(crate) const META: &[u8] = b"page file ";
 
 /// Returns the metadata of the log of this page file.
 pub(crate) fn meta_of(id: PageFileId) -> Vec<u8> {

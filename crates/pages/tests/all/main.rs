@@ -5,6 +5,7 @@
 
 mod applying;
 mod backup;
+mod base;
 mod basics;
 mod common;
 mod contention;
