@@ -1,16 +1,18 @@
 //! Looking at an archive, and keeping it in order: list, verify, prune, marks.
 
 use crate::archive::{Archive, runtime};
+use crate::base::{bases, check_base, is_usable, part_keys};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::{ObjectError, Point, Reject, StoredLog, random_nonce};
 use crate::key::{Epoch, Key, MAX_MARK_LEN, is_mark_name};
-use crate::object::{Mark, Object};
-use crate::owner::{last_chunk, newest_epoch, newest_owner};
-use crate::protocol::{Reading, Removal};
+use crate::object::{Base, Mark, Object};
+use crate::owner::{last_chunk, newest_chunk, newest_epoch, newest_owner, start};
+use crate::protocol::Reading;
 use crate::reader::{LogReader, ReadPart};
 use crate::restore::Progress;
 use crate::store::Answer;
+use logforce::pages::base::is_log_of_page_file;
 use logforce::replica::{ChunkChain, LogState};
 use logforce::{LogId, Lsn};
 use tokio::task::JoinSet;
@@ -48,15 +50,19 @@ pub struct Contents {
     pub chunks: u64,
     /// Marks, by position.
     pub marks: Vec<Mark>,
+    /// Base copies of a page file that a restore can begin with, by the position that they stand for.
+    pub bases: Vec<Base>,
+    /// True if the log is that of a page file: nothing can be restored without a base copy.
+    pub is_of_page_file: bool,
 }
 
 /// Result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Number of chunks and segments that were read.
+    /// Number of chunks, segments and parts of base copies that were read.
     pub objects: u64,
-    /// Bytes of log in them.
+    /// Bytes of log in them, and of pages.
     pub bytes: u64,
     /// Exclusive end of the log that was checked as a whole; `None` after a sample.
     pub end: Option<Lsn>,
@@ -79,19 +85,25 @@ impl Archive {
                 Some((key, _)) => time_of(&bucket, key).await?,
                 None => None,
             };
-            let state = last.map(|(_, stored)| LogState::decode(&stored.control));
+            let state = last
+                .as_ref()
+                .map(|(_, stored)| LogState::decode(&stored.control));
             let state = state.transpose()?;
+            let meta = last.and_then(|(_, stored)| stored.meta);
             let owner = newest_owner(&bucket).await?.map(|hint| hint.owner);
             let chunks = bucket.list("e/", None, |key| matches!(key, Key::Place { .. }));
             let chunks = chunks.await?.len() as u64;
             let segments = segments(&bucket).await?;
-            let start = pruned(&bucket).await?.unwrap_or_default();
-            let start = start.max(identity.start);
+            let start = start(&bucket).await?;
             let oldest = match segments.iter().find(|(_, to, _)| *to > start) {
                 Some((_, _, key)) => points_of(&bucket, key).await?.first().map(|p| p.time),
                 None => first_time(&bucket, start).await?,
             };
+            let mut bases = bases(&bucket).await?;
+            bases.retain(|base| is_usable(base, start));
             Ok(Contents {
+                is_of_page_file: meta.is_some_and(|meta| is_log_of_page_file(&meta)),
+                bases,
                 log_id: identity.log_id,
                 created: identity.time,
                 is_encrypted: identity.is_encrypted(),
@@ -122,9 +134,7 @@ impl Archive {
         }
         runtime()?.block_on(async {
             let bucket = self.existing().await?;
-            let epoch = newest_epoch(&bucket).await?;
-            let last = last_chunk(&bucket, Epoch(epoch.0 + 1)).await?;
-            let Some((_, stored)) = last else {
+            let Some(stored) = newest_chunk(&bucket).await? else {
                 return Err(Error::Invalid(
                     "the archive is empty: nothing was archived yet".to_owned(),
                 ));
@@ -170,10 +180,12 @@ impl Archive {
         runtime()?.block_on(async {
             let bucket = self.existing().await?;
             if let Some(share) = sample {
-                return check_objects(&bucket, share, progress).await;
+                let mut verified = check_objects(&bucket, share, progress).await?;
+                check_bases(&bucket, share, &mut verified).await?;
+                return Ok(verified);
             }
-            match check_log(&bucket, progress).await {
-                Ok(verified) => Ok(verified),
+            let mut verified = match check_log(&bucket, progress).await {
+                Ok(verified) => verified,
                 Err(error @ (Error::Object(_) | Error::State(_) | Error::Log(_))) => {
                     // The first damage ends the log: the others are found object by object.
                     let mut verified = check_objects(&bucket, 1.0, progress).await?;
@@ -181,54 +193,12 @@ impl Archive {
                     if !verified.damage.contains(&first) {
                         verified.damage.insert(0, first);
                     }
-                    Ok(verified)
+                    verified
                 }
-                Err(error) => Err(error),
-            }
-        })
-    }
-
-    /// Deletes what no restore to a time after `time` needs, Unix time in ns. Returns the position below which
-    /// nothing can be restored from now on. With `dry_run`, deletes nothing.
-    ///
-    /// Only whole segments below the archived front go: what the newest state of the log needs stays.
-    pub fn prune(&self, time: u64, dry_run: bool) -> Result<Lsn> {
-        runtime()?.block_on(async {
-            let bucket = self.existing().await?;
-            let epoch = newest_epoch(&bucket).await?;
-            let last = last_chunk(&bucket, Epoch(epoch.0 + 1)).await?;
-            let start = bucket.identity().map_or(Lsn(0), |i| i.start);
-            let start = start.max(pruned(&bucket).await?.unwrap_or_default());
-            let Some((_, stored)) = last else {
-                return Ok(start);
+                Err(error) => return Err(error),
             };
-            let newest = crate::level::first_segment(&stored.control)?;
-            // A restore to the time ends at the first segment with a later point. The search is linear because
-            // the writer's clock may have gone back: behind that segment there may be older points.
-            let mut before = None;
-            for (_, to, key) in segments(&bucket).await? {
-                if to > start {
-                    if latest_time(&bucket, &key).await? > time {
-                        break;
-                    }
-                    before = Some(key);
-                }
-            }
-            // It needs the log from the front on that it had in the segment before.
-            let Some(before) = before else {
-                return Ok(start);
-            };
-            let needed = crate::level::first_segment(&stored_log(&bucket, &before).await?.control)?;
-            let to = needed.min(newest);
-            if to <= start || dry_run {
-                return Ok(to.max(start));
-            }
-            let mut removal = Removal::prune(to);
-            bucket.run(&mut removal).await?;
-            match removal.outcome() {
-                Some(Err(error)) => Err(error.clone().into()),
-                _ => Ok(to),
-            }
+            check_bases(&bucket, 1.0, &mut verified).await?;
+            Ok(verified)
         })
     }
 }
@@ -250,7 +220,7 @@ async fn time_of(bucket: &Bucket, key: &Key) -> Result<Option<u64>> {
 }
 
 /// Returns the latest time in a segment.
-async fn latest_time(bucket: &Bucket, key: &Key) -> Result<u64> {
+pub(crate) async fn latest_time(bucket: &Bucket, key: &Key) -> Result<u64> {
     let bytes = bucket.read(key, Some(crate::format::PEEK_LEN)).await?;
     let bytes = bytes.ok_or_else(|| deleted(key))?;
     let time = bucket.codec()?.time(key, &bytes);
@@ -269,16 +239,7 @@ async fn first_time(bucket: &Bucket, start: Lsn) -> Result<Option<u64>> {
     Ok(None)
 }
 
-async fn pruned(bucket: &Bucket) -> Result<Option<Lsn>> {
-    let keys = bucket.list("p/", None, |key| matches!(key, Key::Pruned(_)));
-    let lsns = keys.await?.into_iter().filter_map(|key| match key {
-        Key::Pruned(lsn) => Some(lsn),
-        _ => None,
-    });
-    Ok(lsns.max())
-}
-
-async fn segments(bucket: &Bucket) -> Result<Vec<(Lsn, Lsn, Key)>> {
+pub(crate) async fn segments(bucket: &Bucket) -> Result<Vec<(Lsn, Lsn, Key)>> {
     let keys = bucket.list("s/", None, |key| matches!(key, Key::Segment { .. }));
     let segments = keys.await?.into_iter().filter_map(|key| match key {
         Key::Segment { from, to } => Some((from, to, key)),
@@ -301,7 +262,7 @@ async fn marks(bucket: &Bucket) -> Result<Vec<Mark>> {
     Ok(marks)
 }
 
-async fn stored_log(bucket: &Bucket, key: &Key) -> Result<StoredLog> {
+pub(crate) async fn stored_log(bucket: &Bucket, key: &Key) -> Result<StoredLog> {
     let Some(bytes) = bucket.read(key, None).await? else {
         return Err(deleted(key));
     };
@@ -352,6 +313,39 @@ async fn check_log(bucket: &Bucket, progress: &mut dyn FnMut(Progress)) -> Resul
     Ok(verified)
 }
 
+/// Reads the parts of all base copies, or that share of them.
+async fn check_bases(bucket: &Bucket, share: f64, verified: &mut Verified) -> Result<()> {
+    let bases = match bases(bucket).await {
+        Ok(bases) => bases,
+        Err(Error::Object(error)) => {
+            verified.damage.push(error.to_string());
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    for base in bases {
+        let keys = chosen(part_keys(&base), share)?;
+        let objects = keys.len() as u64;
+        let (bytes, damage) = check_base(bucket, keys.into_iter()).await?;
+        verified.objects += objects - damage.len() as u64;
+        verified.bytes += bytes;
+        verified.damage.extend(damage);
+    }
+    Ok(())
+}
+
+/// Returns a share of the keys, chosen by chance.
+fn chosen(keys: impl Iterator<Item = Key>, share: f64) -> Result<Vec<Key>> {
+    let limit = (share.clamp(0.0, 1.0) * u64::MAX as f64) as u64;
+    let mut chosen = Vec::new();
+    for key in keys {
+        if share >= 1.0 || random_nonce()?.0 as u64 <= limit {
+            chosen.push(key);
+        }
+    }
+    Ok(chosen)
+}
+
 /// Reads objects, each for itself.
 async fn check_objects(
     bucket: &Bucket,
@@ -363,13 +357,7 @@ async fn check_objects(
         let is_part = |key: &Key| matches!(key, Key::Segment { .. } | Key::Place { .. });
         keys.extend(bucket.list(prefix, None, is_part).await?);
     }
-    let limit = (share.clamp(0.0, 1.0) * u64::MAX as f64) as u64;
-    let mut chosen = Vec::new();
-    for key in keys {
-        if share >= 1.0 || random_nonce()?.0 as u64 <= limit {
-            chosen.push(key);
-        }
-    }
+    let chosen = chosen(keys.into_iter(), share)?;
     let mut verified = Verified::default();
     let (from, mut at, goal) = (Lsn(0), Lsn(0), Lsn(chosen.len() as u64));
     let mut open: JoinSet<Result<std::result::Result<u64, ObjectError>>> = JoinSet::new();

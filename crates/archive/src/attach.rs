@@ -5,12 +5,13 @@ use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::Identity;
 use crate::key::Epoch;
-use crate::owner::{claim, last_chunk, newest_epoch, newest_owner};
+use crate::owner::{claim, last_chunk, newest_chunk, newest_owner};
 use crate::protocol::{Claimed, Local};
 use crate::source::Source;
 use crate::status::{Shared, Status};
 use crate::upload::{Settings, Upload};
 use logforce::Log;
+use logforce::pages::PageFile;
 use logforce::replica::{AtHoldLimit, LogState, ReplicaOptions};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -185,6 +186,18 @@ impl Archive {
         self.start(Source::Open(Box::new(replication)), options)
     }
 
+    /// Archives the log of an open page file, as [`Archive::attach`] does. Commits by
+    /// [`Policy::Replicated`](logforce::Policy::Replicated) wait for it. Nothing can be restored before the
+    /// archive has a [base copy](Archive::base).
+    ///
+    /// # Errors
+    /// As [`Archive::attach`]; [`Error::Pages`] for a file that commits by copy-on-write, which has no log.
+    pub fn attach_page_file(&self, file: &PageFile, options: AttachOptions) -> Result<Attached> {
+        let replica = ReplicaOptions::new().limit(options.limit, options.at_limit);
+        let replication = file.replicate(replica)?;
+        self.start(Source::Open(Box::new(replication)), options)
+    }
+
     /// Archives the log in `path` while another process writes it, or none does. Asynchronous: a commit there
     /// does not wait. It holds the log by a file, so that the writer drops nothing that is not archived.
     ///
@@ -277,7 +290,10 @@ impl Archive {
             // A deposed owner would overwrite the chunks of its successor.
             false => probe.check(self.url(), "use as an archive")?,
         }
-        let log = source.state()?;
+        let log = match bucket.read_identity().await? {
+            Some(_) => source.state()?,
+            None => source.hold_whole().await?,
+        };
         let identity = bucket
             .read_or_create(|key| {
                 let (id, start) = (log.log_id, log.first_segment);
@@ -323,8 +339,7 @@ impl Archive {
 /// Fails if the log went another way than the archive. Otherwise a copy of the log could depose the owner, and
 /// fail only then. A log that is shorter is refused by the claim.
 async fn check_history(bucket: &Bucket, source: &mut Source, log: &LogState) -> Result<()> {
-    let newest = newest_epoch(bucket).await?;
-    let Some((_, stored)) = last_chunk(bucket, Epoch(newest.0 + 1)).await? else {
+    let Some(stored) = newest_chunk(bucket).await? else {
         return Ok(());
     };
     if LogState::decode(&stored.control)?.end > log.end {

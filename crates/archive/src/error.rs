@@ -20,6 +20,8 @@ pub enum Error {
     State(protocol::Error),
     /// The log failed, or does not fit the archive.
     Log(logforce::Error),
+    /// The page file failed, or cannot be archived.
+    Pages(logforce::pages::Error),
     /// The key for the encryption cannot be used.
     Key(KeyError),
     /// The system failed.
@@ -47,6 +49,7 @@ impl fmt::Display for Error {
             Error::Object(error) => error.fmt(f),
             Error::State(error) => error.fmt(f),
             Error::Log(error) => fmt::Display::fmt(error, f),
+            Error::Pages(error) => fmt::Display::fmt(error, f),
             Error::Key(error) => error.fmt(f),
             Error::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
             Error::Invalid(why) => f.write_str(why),
@@ -77,6 +80,15 @@ impl From<protocol::Error> for Error {
 impl From<logforce::Error> for Error {
     fn from(error: logforce::Error) -> Error {
         Error::Log(error)
+    }
+}
+
+impl From<logforce::pages::Error> for Error {
+    fn from(error: logforce::pages::Error) -> Error {
+        match error {
+            logforce::pages::Error::Log(error) => Error::Log(error),
+            error => Error::Pages(error),
+        }
     }
 }
 

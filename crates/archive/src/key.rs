@@ -7,6 +7,8 @@
 //! s/FROM-TO                     a whole segment, which replaces the chunks that it contains; created once
 //! m/NAME                        mark: a name for a position; created once
 //! p/LSN                         pruned: the log below LSN was deleted on purpose
+//! b/LSN-RANDOM                  base copy of a page file that needs the log from LSN on; created once, last
+//! d/LSN-RANDOM/NUMBER           part of that base copy; created once
 //! hint                          newest known epoch; replaced at will; decides nothing
 //! ```
 //!
@@ -19,6 +21,15 @@ use std::fmt;
 /// Position in the sequence of the writers of an archive: each opening for writing takes the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Epoch(pub u64);
+
+/// Name of a base copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BaseId {
+    /// Position from which on the copy needs the log.
+    pub lsn: Lsn,
+    /// Random number, since several copies may need the log from one position on.
+    pub random: u64,
+}
 
 /// Name of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +64,15 @@ pub enum Key {
     Mark(String),
     /// Exclusive end of what was deleted on purpose.
     Pruned(Lsn),
+    /// Base copy of a page file.
+    Base(BaseId),
+    /// Part of a base copy.
+    Part {
+        /// Base copy.
+        base: BaseId,
+        /// Number within the copy, from 0.
+        number: u64,
+    },
     /// Newest known epoch.
     Hint,
 }
@@ -100,15 +120,37 @@ impl Key {
             }
             Some(("m", name)) if is_mark_name(name) => Key::Mark(name.to_owned()),
             Some(("p", lsn)) => Key::Pruned(Lsn(number(lsn)?)),
+            Some(("b", base)) => Key::Base(base_id(base)?),
+            Some(("d", rest)) => {
+                let (base, part) = rest.split_once('/')?;
+                Key::Part {
+                    base: base_id(base)?,
+                    number: number(part)?,
+                }
+            }
             _ => return None,
         };
         Some(key)
     }
 }
 
+fn base_id(name: &str) -> Option<BaseId> {
+    let (lsn, random) = name.split_once('-')?;
+    Some(BaseId {
+        lsn: Lsn(number(lsn)?),
+        random: number(random)?,
+    })
+}
+
 fn number(digits: &str) -> Option<u64> {
     let is_whole = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
     is_whole.then(|| digits.parse().ok()).flatten()
+}
+
+impl fmt::Display for BaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:020}-{:020}", self.lsn.0, self.random)
+    }
 }
 
 impl fmt::Display for Key {
@@ -123,6 +165,8 @@ impl fmt::Display for Key {
             Key::Segment { from, to } => write!(f, "s/{:020}-{:020}", from.0, to.0),
             Key::Mark(name) => write!(f, "m/{name}"),
             Key::Pruned(lsn) => write!(f, "p/{:020}", lsn.0),
+            Key::Base(base) => write!(f, "b/{base}"),
+            Key::Part { base, number } => write!(f, "d/{base}/{number:020}"),
         }
     }
 }
@@ -151,6 +195,17 @@ mod tests {
             },
             Key::Mark("before-upgrade_2.1".to_owned()),
             Key::Pruned(Lsn(9)),
+            Key::Base(BaseId {
+                lsn: Lsn(7),
+                random: u64::MAX,
+            }),
+            Key::Part {
+                base: BaseId {
+                    lsn: Lsn(7),
+                    random: 0,
+                },
+                number: 3,
+            },
         ];
         for key in keys {
             assert_eq!(Key::parse(&key.to_string()), Some(key));

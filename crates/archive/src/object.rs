@@ -2,7 +2,7 @@
 //!
 //! A chunk and a segment carry raw log beside what is here. The protocol decides by these values alone.
 
-use crate::key::{Epoch, Key};
+use crate::key::{BaseId, Epoch, Key};
 use logforce::{LogId, Lsn};
 
 /// Random number of one opening for writing. Two objects at one key are the same if it is.
@@ -40,6 +40,10 @@ pub enum Object {
     Mark(Mark),
     /// Record of a deletion on purpose.
     Pruned(Pruned),
+    /// Base copy of a page file.
+    Base(Base),
+    /// Part of a base copy.
+    Part(Part),
     /// Newest known epoch.
     Hint(Hint),
 }
@@ -132,6 +136,40 @@ pub struct Pruned {
     pub lsn: Lsn,
 }
 
+/// Length of the header of a page file in a base copy, bytes. The rest of its slot is zero.
+pub const PAGE_HEADER_LEN: usize = 88;
+
+/// Base copy of a page file. It is created last, so it states that all its parts are there, and that the log
+/// up to its end is. It has no owner: what it states stays true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Base {
+    /// Name.
+    pub id: BaseId,
+    /// Start of the log's segment with which a restored log begins.
+    pub first_segment: Lsn,
+    /// Position that the copy stands for: with less of the log it is not complete.
+    pub end: Lsn,
+    /// Number of parts.
+    pub parts: u64,
+    /// Bytes of the page file in them.
+    pub bytes: u64,
+    /// Time at which the log up to `end` was in the archive, Unix time in ns.
+    pub time: u64,
+    /// Beginning of the page file's header.
+    pub header: [u8; PAGE_HEADER_LEN],
+}
+
+/// Part of a base copy. It carries pages beside what is here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Part {
+    /// Base copy.
+    pub base: BaseId,
+    /// Number within the copy, from 0.
+    pub number: u64,
+    /// Time at which it was made, Unix time in ns.
+    pub time: u64,
+}
+
 /// Newest known epoch: a true statement about the past, which saves the walk from epoch 0.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hint {
@@ -167,6 +205,11 @@ impl Object {
             },
             Object::Mark(mark) => Key::Mark(mark.name.clone()),
             Object::Pruned(pruned) => Key::Pruned(pruned.lsn),
+            Object::Base(base) => Key::Base(base.id),
+            Object::Part(Part { base, number, .. }) => Key::Part {
+                base: *base,
+                number: *number,
+            },
             Object::Hint(_) => Key::Hint,
         }
     }

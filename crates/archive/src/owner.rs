@@ -79,12 +79,30 @@ pub(crate) async fn scan(bucket: &Bucket, epoch: Epoch) -> Result<Scanned> {
     }
 }
 
-/// Returns the start of the first segment that the newest state needs.
-pub(crate) async fn first_needed(bucket: &Bucket) -> Result<Option<Lsn>> {
+/// Returns the newest chunk; `None` if there is none.
+pub(crate) async fn newest_chunk(bucket: &Bucket) -> Result<Option<StoredLog>> {
     let newest = newest_epoch(bucket).await?;
     let last = last_chunk(bucket, Epoch(newest.0 + 1)).await?;
-    last.map(|(_, stored)| crate::level::first_segment(&stored.control))
+    Ok(last.map(|(_, stored)| stored))
+}
+
+/// Returns the start of the first segment that the newest state needs.
+pub(crate) async fn first_needed(bucket: &Bucket) -> Result<Option<Lsn>> {
+    let newest = newest_chunk(bucket).await?;
+    newest
+        .map(|stored| crate::level::first_segment(&stored.control))
         .transpose()
+}
+
+/// Returns the position below which nothing can be restored. The identity must have been read.
+pub(crate) async fn start(bucket: &Bucket) -> Result<Lsn> {
+    let keys = bucket.list("p/", None, |key| matches!(key, Key::Pruned(_)));
+    let lsns = keys.await?.into_iter().filter_map(|key| match key {
+        Key::Pruned(lsn) => Some(lsn),
+        _ => None,
+    });
+    let start = bucket.identity().map(|identity| identity.start);
+    Ok(start.max(lsns.max()).unwrap_or_default())
 }
 
 /// Returns the newest owner that has noted itself; `None` before the first one.

@@ -1,15 +1,17 @@
 //! Restoring: from the archive to a directory that is a log again.
 
 use crate::archive::{Archive, runtime};
+use crate::base::{self, Needs, is_of_page_file, needs};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::random_nonce;
 use crate::key::{Epoch, Key, is_mark_name};
-use crate::object::Object;
+use crate::object::{Base, Object};
 use crate::owner::{claim, first_needed};
 use crate::piece::Piece;
 use crate::protocol::Reading;
 use crate::reader::{LogReader, ReadPart};
+use logforce::pages::base::BaseWriter;
 use logforce::replica::{Import, ImportOptions, import};
 use logforce::{BackupReport, Guarantee, Lsn};
 use std::path::{Path, PathBuf};
@@ -91,6 +93,9 @@ impl Archive {
     /// Makes a log of the archive in the directory `to`, which must be missing or empty, or contain a restore
     /// that was cut short. When this returns, the log is durable, and each of its batches was checked.
     ///
+    /// An archive with [base copies](Archive::base) becomes a page file: the newest copy that is old enough,
+    /// and the log behind it. The report is that of its log. The progress counts the bytes of the copy first.
+    ///
     /// # Errors
     /// [`Error::State`] if the archive has a gap or was pruned beyond the wanted position; [`Error::Object`] if
     /// an object is damaged; [`Error::Log`] if the directory cannot be used, or is full.
@@ -106,6 +111,12 @@ impl Archive {
                 RestoreTo::Mark(name) => RestoreTo::Lsn(mark(&bucket, name).await?),
                 other => other.clone(),
             };
+            let base = match needs(&bucket, &target).await? {
+                Needs::Base(base) => Some(base),
+                Needs::Nothing => None,
+            };
+            let (writer, log) =
+                restore_base(&bucket, base.as_deref(), to, options.require, progress).await?;
             let mut import = ImportOptions::new().require(options.require);
             let lsn = match target {
                 RestoreTo::Lsn(lsn) => Some(lsn),
@@ -115,8 +126,11 @@ impl Archive {
                 import = import.until(lsn);
             }
             let mut reading = Reading::new(lsn, WINDOW);
-            // Only what the newest state needs. Another end may need older segments.
-            if target == RestoreTo::End
+            if let Some(base) = &base {
+                import = import.front(base.id.lsn);
+                reading = reading.starting_at(base.first_segment);
+            } else if target == RestoreTo::End
+                // Only what the newest state needs. Another end may need older segments.
                 && let Some(needed) = first_needed(&bucket).await?
             {
                 reading = reading.starting_at(needed);
@@ -126,9 +140,9 @@ impl Archive {
                 _ => None,
             };
             let reader = LogReader::new(&bucket, reading);
-            let import = copy(reader, to.to_owned(), import, time, progress).await?;
+            let import = copy(reader, log, import, time, progress).await?;
             let import = import.ok_or_else(|| nothing(time))?;
-            blocking_finish(import).await
+            finish_with(import, base.as_deref(), writer).await
         })
     }
 
@@ -136,7 +150,7 @@ impl Archive {
     /// `stop` returns true. The copy is not a log until then. It goes on where an earlier call has ended.
     ///
     /// # Errors
-    /// As [`Archive::restore`].
+    /// As [`Archive::restore`]; [`Error::Invalid`] for the archive of a page file, which has no standby.
     pub fn follow(
         &self,
         to: &Path,
@@ -146,11 +160,19 @@ impl Archive {
     ) -> Result<()> {
         runtime()?.block_on(async {
             let bucket = self.existing().await?;
+            if is_of_page_file(&bucket).await? {
+                return Err(Error::Invalid(
+                    "a copy of a page file cannot be kept up to date: call takeover when it is needed, which \
+                     restores the newest base copy and the log behind it"
+                        .to_owned(),
+                ));
+            }
             let options = ImportOptions::new().require(require).resume(true);
             let mut import = None;
             while !stop() {
                 let begun = begin_import(import, to, &options).await?;
-                let (copied, grown) = catch_up(&bucket, to, &options, begun, progress).await?;
+                let (copied, grown) =
+                    catch_up(&bucket, to, &options, begun, None, progress).await?;
                 import = Some(copied);
                 if !grown {
                     tokio::time::sleep(POLL).await;
@@ -162,7 +184,7 @@ impl Archive {
 
     /// Takes the log over: claims the archive, so that its owner can confirm nothing more, and makes a log of
     /// it in the directory `to`, which may have a copy that [`Archive::follow`] has left. Open that log, and
-    /// attach this archive to it.
+    /// attach this archive to it. The archive of a page file becomes a page file, as by [`Archive::restore`].
     ///
     /// # Errors
     /// As [`Archive::restore`]. After an error the archive may be claimed already: call it again.
@@ -176,15 +198,25 @@ impl Archive {
         runtime()?.block_on(async {
             let bucket = self.existing().await?;
             let opening = random_nonce()?.0 as u64;
-            let options = ImportOptions::new()
+            let mut options = ImportOptions::new()
                 .require(require)
                 .resume(true)
                 .opening(opening);
+            let base = match needs(&bucket, &RestoreTo::End).await? {
+                Needs::Base(base) => Some(base),
+                Needs::Nothing => None,
+            };
+            let base = base.as_deref();
+            let (writer, to) = restore_base(&bucket, base, to, require, progress).await?;
+            let from = base.map(|base| base.first_segment);
+            if let Some(base) = base {
+                options = options.front(base.id.lsn);
+            }
             // The directory is examined first: a full disk must not cost the owner its archive.
-            let begun = begin_import(None, to, &options).await?;
-            let (import, _) = catch_up(&bucket, to, &options, begun, progress).await?;
+            let begun = begin_import(None, &to, &options).await?;
+            let (import, _) = catch_up(&bucket, &to, &options, begun, from, progress).await?;
             let claimed = claim(&bucket, owner.to_owned(), opening, None).await?;
-            let (import, _) = catch_up(&bucket, to, &options, import, progress).await?;
+            let (import, _) = catch_up(&bucket, &to, &options, import, from, progress).await?;
             if import.position() != Some(claimed.first) {
                 return Err(Error::Invalid(format!(
                     "the archive was claimed at LSN {}, and the copy ends at LSN {}: call it again",
@@ -192,8 +224,37 @@ impl Archive {
                     import.position().unwrap_or_default()
                 )));
             }
-            Ok((claimed.epoch, blocking_finish(import).await?))
+            Ok((claimed.epoch, finish_with(import, base, writer).await?))
         })
+    }
+}
+
+/// Restores a base copy, if there is one. Returns the directory of the log.
+async fn restore_base(
+    bucket: &Bucket,
+    base: Option<&Base>,
+    to: &Path,
+    require: Guarantee,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Option<BaseWriter>, PathBuf)> {
+    let Some(base) = base else {
+        return Ok((None, to.to_owned()));
+    };
+    let writer = base::begin(bucket, base, to, require, progress).await?;
+    let log = writer.log_path()?;
+    Ok((Some(writer), log))
+}
+
+/// Completes the log, and the page file that it belongs to.
+async fn finish_with(
+    import: Import<'static>,
+    base: Option<&Base>,
+    writer: Option<BaseWriter>,
+) -> Result<BackupReport> {
+    let report = blocking_finish(import).await?;
+    match (base, writer) {
+        (Some(base), Some(writer)) => base::finish(base, writer, report).await,
+        _ => Ok(report),
     }
 }
 
@@ -238,12 +299,14 @@ async fn blocking_finish(import: Import<'static>) -> Result<BackupReport> {
     Ok(crate::bucket::blocking(move || import.finish()).await??)
 }
 
-/// Copies what the archive has beyond the copy, and makes it durable. Returns true if there was more.
+/// Copies what the archive has beyond the copy, and makes it durable. A new copy begins at `from`, or with what
+/// the newest state needs. Returns true if there was more.
 async fn catch_up(
     bucket: &Bucket,
     to: &Path,
     options: &ImportOptions,
     import: Import<'static>,
+    from: Option<Lsn>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Import<'static>, bool)> {
     let before = import.position();
@@ -251,9 +314,11 @@ async fn catch_up(
     match before {
         Some(at) => reading = reading.starting_at(at),
         None => {
-            if let Some(needed) = first_needed(bucket).await? {
-                reading = reading.starting_at(needed);
-            }
+            let from = match from {
+                Some(from) => Some(from),
+                None => first_needed(bucket).await?,
+            };
+            reading = reading.starting_at(from.unwrap_or_default());
         }
     }
     let reader = LogReader::new(bucket, reading);

@@ -22,6 +22,8 @@ pub(crate) enum Source {
         limit: u64,
         at_limit: AtHoldLimit,
         held: Lsn,
+        /// Set while there is a hold for an archive that has nothing yet, and that failed if it ends so.
+        is_provisional: bool,
         /// Set once a reading has found nothing more.
         is_read: bool,
     },
@@ -45,6 +47,7 @@ impl Source {
             limit,
             at_limit,
             held: Lsn(0),
+            is_provisional: false,
             is_read: false,
         }
     }
@@ -54,6 +57,35 @@ impl Source {
         match self {
             Source::Open(replication) => Ok(replication.state()),
             Source::Files { replica, .. } => Ok(replica.state()?),
+        }
+    }
+
+    /// Keeps the log from its first segment on, for an archive that has nothing of it. Returns the state then.
+    ///
+    /// Without the hold, a writer that truncates often would drop the first part before the archive is
+    /// claimed. An open log is held by its replication.
+    pub(crate) async fn hold_whole(&mut self) -> Result<LogState> {
+        let mut state = self.state()?;
+        let Source::Files {
+            replica,
+            limit,
+            at_limit,
+            is_provisional,
+            ..
+        } = self
+        else {
+            return Ok(state);
+        };
+        *is_provisional = replica.held()?.is_none();
+        loop {
+            let at = state.first_segment;
+            replica.hold(&Hold::new(at, *limit, *at_limit))?;
+            // A truncation that has read no hold ends meanwhile.
+            tokio::time::sleep(POLL).await;
+            state = replica.state()?;
+            if state.first_segment <= at {
+                return Ok(state);
+            }
         }
     }
 
@@ -80,11 +112,13 @@ impl Source {
             limit,
             at_limit,
             held,
+            is_provisional,
             ..
         } = self
         {
             replica.hold(&Hold::new(at, *limit, *at_limit))?;
             *held = at;
+            *is_provisional = false;
         }
         Ok(())
     }
@@ -153,11 +187,18 @@ impl Source {
 
     /// Ends the source: commits that wait for the archive fail.
     pub(crate) fn end(self, error: &crate::error::Error) {
-        if let Source::Open(replication) = self {
-            match error.is_deposed() {
+        match self {
+            Source::Open(replication) => match error.is_deposed() {
                 true => drop(replication.deposed(error.to_string())),
                 false => replication.fail(error.to_string()),
-            }
+            },
+            // Otherwise the log would be kept for an archive that was not begun.
+            Source::Files {
+                replica,
+                is_provisional: true,
+                ..
+            } => drop(replica.release()),
+            Source::Files { .. } => {}
         }
     }
 }

@@ -381,10 +381,10 @@ fn contents_marks_verification_and_pruning() {
     let copy = restore(&archive, &home.path().join("mark"), by_mark.clone()).unwrap();
     assert_eq!(records(&copy).len(), 11);
     assert!(copy.tail_lsn() >= marked);
-    let early = archive.prune(1, false).unwrap();
+    let early = archive.prune(1, false).unwrap().start;
     assert_eq!(early, contents.start, "nothing is that old");
-    let planned = archive.prune(middle, true).unwrap();
-    let pruned = archive.prune(middle, false).unwrap();
+    let planned = archive.prune(middle, true).unwrap().start;
+    let pruned = archive.prune(middle, false).unwrap().start;
     assert!(pruned > contents.start && planned == pruned);
     assert_eq!(archive.list().unwrap().start, pruned);
     let by_time = restore(&archive, &home.path().join("time"), RestoreTo::Time(middle)).unwrap();

@@ -153,7 +153,7 @@ fn restores_and_prunings_follow_a_clock_that_jumps() {
         let mut moved = 0;
         let mut start = contents.start;
         for (n, seconds) in wanted.iter().enumerate() {
-            let pruned = archive.prune(seconds * 1_000_000_000, false).unwrap();
+            let pruned = archive.prune(seconds * 1_000_000_000, false).unwrap().start;
             if pruned > start {
                 (moved, start) = (moved + 1, pruned);
                 for later in &wanted[n..] {

@@ -7,7 +7,7 @@ use super::identity::Identity;
 use super::log_part::{LogPart, MAX_BODY_LEN, StoredLog};
 use super::reject::Reject;
 use crate::key::Key;
-use crate::object::Object;
+use crate::object::{Object, Part};
 use bytes::{Bytes, BytesMut};
 use logforce::LogId;
 use std::fmt;
@@ -18,6 +18,8 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, compress_bound};
 const LEVEL: i32 = 1;
 /// Largest payload of an object without a part of the log, in bytes.
 const MAX_NOTE_LEN: u64 = 1024;
+/// Largest payload of a part of a base copy, in bytes.
+pub const MAX_PART_LEN: u64 = 32 << 20;
 /// Length of the beginning of an object that [`Codec::peek`] needs.
 pub const PEEK_LEN: u64 = HEADER_LEN as u64 + MAX_NOTE_LEN + TAG_LEN as u64;
 
@@ -66,7 +68,7 @@ impl Codec {
                 max: MAX_NOTE_LEN,
             });
         }
-        if head.kind.has_log() || head.kind == Kind::Identity {
+        if head.kind.has_body() || head.kind == Kind::Identity {
             return Err(Reject::Contradiction);
         }
         let mut bytes = Vec::with_capacity(HEADER_LEN + note.len() + TAG_LEN);
@@ -77,11 +79,11 @@ impl Codec {
 
     /// Reads an object, or the first [`PEEK_LEN`] bytes of it.
     ///
-    /// Reads and confirms only the header of a chunk or a segment. It has a checksum, but its
-    /// authentication needs the whole object.
+    /// Reads and confirms only the header of a chunk, a segment or a part of a base copy. It has a checksum,
+    /// but its authentication needs the whole object.
     pub fn peek(&self, key: &Key, bytes: Bytes) -> Result<Object, Reject> {
         let (head, _) = self.header(&bytes)?;
-        if head.kind.has_log() {
+        if head.kind.has_body() {
             return facts::join(key, &head, &[]);
         }
         let (head, note) = self.open(bytes)?;
@@ -105,6 +107,18 @@ impl Codec {
         Ok(self.header(bytes)?.0.time)
     }
 
+    /// Reads a part of a base copy. Returns its payload.
+    pub fn decode_part(&self, key: &Key, bytes: Bytes) -> Result<(Part, Bytes), Reject> {
+        let (head, _) = self.header(&bytes)?;
+        if head.kind != Kind::Part {
+            return Err(Reject::Misplaced);
+        }
+        match facts::join(key, &head, &[])? {
+            Object::Part(part) => Ok((part, self.open(bytes)?.1)),
+            _ => Err(Reject::Misplaced),
+        }
+    }
+
     fn header(&self, bytes: &[u8]) -> Result<(Head, Stored), Reject> {
         let (head, stored) = header::decode(bytes)?;
         if head.log_id != self.log_id {
@@ -126,10 +140,10 @@ impl Codec {
         if len != expected {
             return Err(Reject::Length { len, expected });
         }
-        let max = if head.kind.has_log() {
-            MAX_BODY_LEN
-        } else {
-            MAX_NOTE_LEN
+        let max = match head.kind {
+            kind if kind.has_log() => MAX_BODY_LEN,
+            Kind::Part => MAX_PART_LEN,
+            _ => MAX_NOTE_LEN,
         };
         if stored.body_len > max {
             return Err(Reject::TooLarge {
@@ -224,8 +238,26 @@ impl Encoder {
             return Err(Reject::Contradiction);
         }
         let prefix = part.prefix();
-        let body_len = prefix.len() as u64 + part.log_len();
-        let slices = || std::iter::once(&prefix[..]).chain(part.log.iter().copied());
+        let slices: Vec<&[u8]> = std::iter::once(&prefix[..])
+            .chain(part.log.iter().copied())
+            .collect();
+        self.encode_body(&head, &slices)
+    }
+
+    /// Returns the bytes of a part of a base copy.
+    pub fn encode_part(&mut self, part: Part, body: &[u8]) -> Result<Bytes, Reject> {
+        let len = body.len() as u64;
+        if len > MAX_PART_LEN {
+            let (what, max) = ("the part", MAX_PART_LEN);
+            return Err(Reject::TooLarge { what, len, max });
+        }
+        let (head, _) = facts::split(self.codec.log_id, &Object::Part(part));
+        self.encode_body(&head, &[body])
+    }
+
+    fn encode_body(&mut self, head: &Head, slices: &[&[u8]]) -> Result<Bytes, Reject> {
+        let body_len: u64 = slices.iter().map(|slice| slice.len() as u64).sum();
+        let slices = || slices.iter().copied();
         let bound: usize = slices().map(|slice| compress_bound(slice.len())).sum();
         let mut bytes = Vec::with_capacity(HEADER_LEN + bound + TAG_LEN);
         bytes.resize(HEADER_LEN, 0);
@@ -237,7 +269,7 @@ impl Encoder {
             bytes.truncate(HEADER_LEN);
             slices().for_each(|slice| bytes.extend_from_slice(slice));
         }
-        self.codec.finish(&head, body_len, is_compressed, bytes)
+        self.codec.finish(head, body_len, is_compressed, bytes)
     }
 
     /// Appends a frame. The space for it was reserved, so that zstd makes it in one pass.

@@ -2,8 +2,10 @@
 
 use super::header::{Head, Kind};
 use super::reject::Reject;
-use crate::key::{Epoch, Key};
-use crate::object::{Chunk, Floor, Hint, Identity, Mark, Nonce, Object, Pruned, Seal, Segment};
+use crate::key::{BaseId, Epoch, Key};
+use crate::object::{
+    Base, Chunk, Floor, Hint, Identity, Mark, Nonce, Object, Part, Pruned, Seal, Segment,
+};
 use logforce::{LogId, Lsn};
 
 /// Returns the header and the note of an object.
@@ -96,6 +98,32 @@ pub(super) fn split(log_id: LogId, object: &Object) -> (Head, &[u8]) {
             };
             (head, &[])
         }
+        Object::Base(base) => {
+            let head = Head {
+                kind: Kind::Base,
+                place: base.parts,
+                nonce: Nonce(base.id.random.into()),
+                from: base.id.lsn,
+                to: base.end,
+                front: base.first_segment,
+                time: base.time,
+                settled: base.bytes,
+                ..none
+            };
+            (head, &base.header)
+        }
+        Object::Part(Part { base, number, time }) => {
+            let head = Head {
+                kind: Kind::Part,
+                place: *number,
+                nonce: Nonce(base.random.into()),
+                from: base.lsn,
+                to: base.lsn,
+                time: *time,
+                ..none
+            };
+            (head, &[])
+        }
         Object::Hint(hint) => {
             let head = Head {
                 kind: Kind::Hint,
@@ -110,8 +138,12 @@ pub(super) fn split(log_id: LogId, object: &Object) -> (Head, &[u8]) {
     }
 }
 
-/// Returns the object `key` of a header and a note. A chunk or a segment has no note.
+/// Returns the object `key` of a header and a note. A chunk, a segment or a part has no note.
 pub(super) fn join(key: &Key, head: &Head, note: &[u8]) -> Result<Object, Reject> {
+    let base_id = || BaseId {
+        lsn: head.from,
+        random: head.nonce.0 as u64,
+    };
     let text = || String::from_utf8(note.to_vec()).map_err(|_| Reject::Payload);
     let object = match head.kind {
         Kind::Identity => Object::Identity(Identity {
@@ -151,6 +183,20 @@ pub(super) fn join(key: &Key, head: &Head, note: &[u8]) -> Result<Object, Reject
             time: head.time,
         }),
         Kind::Pruned => Object::Pruned(Pruned { lsn: head.from }),
+        Kind::Base => Object::Base(Base {
+            id: base_id(),
+            first_segment: head.front,
+            end: head.to,
+            parts: head.place,
+            bytes: head.settled,
+            time: head.time,
+            header: note.try_into().map_err(|_| Reject::Payload)?,
+        }),
+        Kind::Part => Object::Part(Part {
+            base: base_id(),
+            number: head.place,
+            time: head.time,
+        }),
         Kind::Hint => Object::Hint(Hint {
             epoch: head.epoch,
             nonce: head.nonce,

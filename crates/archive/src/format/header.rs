@@ -37,10 +37,14 @@ pub(super) enum Kind {
     Pruned = 7,
     /// Newest known epoch.
     Hint = 8,
+    /// Base copy of a page file.
+    Base = 9,
+    /// Part of a base copy.
+    Part = 10,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 10] = [
         Kind::Identity,
         Kind::Chunk,
         Kind::Seal,
@@ -49,11 +53,18 @@ impl Kind {
         Kind::Mark,
         Kind::Pruned,
         Kind::Hint,
+        Kind::Base,
+        Kind::Part,
     ];
 
     /// Returns true if the payload is a part of the log.
     pub fn has_log(self) -> bool {
         matches!(self, Kind::Chunk | Kind::Segment)
+    }
+
+    /// Returns true if the payload is more than a note: a part of the log, or pages.
+    pub fn has_body(self) -> bool {
+        self.has_log() || self == Kind::Part
     }
 }
 
@@ -178,7 +189,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Head, Stored), Reject> {
         settled: number(144),
     };
     let has_range = head.to > head.from;
-    if head.to < head.from || has_range != kind.has_log() {
+    let may_differ = kind == Kind::Base;
+    if head.to < head.from || (has_range != kind.has_log() && !may_differ) {
         return Err(Reject::Contradiction);
     }
     let stored = Stored {

@@ -12,7 +12,7 @@ mod log_part;
 mod points;
 mod reject;
 
-pub use codec::{Codec, Encoder, PEEK_LEN};
+pub use codec::{Codec, Encoder, MAX_PART_LEN, PEEK_LEN};
 pub use crypt::{KEY_LEN, KeyError, SecretKey, random_nonce};
 pub use header::{ARCHIVE_FORMAT_VERSION, HEADER_LEN};
 pub use identity::Identity;

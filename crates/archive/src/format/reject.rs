@@ -62,6 +62,9 @@ pub enum Reject {
     /// The object holds no part of the log, where one was expected.
     #[error("is a seal, where a chunk of the log was expected")]
     NoLog,
+    /// The object is not there, and another one states that it is.
+    #[error("is missing: another program deleted it")]
+    Missing,
     /// The checksum of the stored payload is wrong.
     #[error("the checksum of the payload is wrong: damaged")]
     PayloadChecksum,

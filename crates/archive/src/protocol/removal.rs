@@ -159,7 +159,7 @@ pub struct Sweep {
 enum SweepStage {
     List,
     Scan(Scan),
-    Remove(Removal),
+    Remove(Box<Removal>),
     Ended(Result<(), Error>),
 }
 
@@ -208,7 +208,7 @@ impl Sweep {
                     match (scanned.seal, self.epochs.pop_front()) {
                         (Some(_), Some(epoch)) if end.place > base.place => {
                             let removal = Removal::raise(epoch, end.place, end.lsn);
-                            self.stage = SweepStage::Remove(removal);
+                            self.stage = SweepStage::Remove(Box::new(removal));
                         }
                         _ => self.next(),
                     }

@@ -4,7 +4,7 @@ use crate::samples::*;
 use logforce::Lsn;
 use logforce_archive::format::*;
 use logforce_archive::key::{Epoch, Key};
-use logforce_archive::object::{Hint, Nonce, Object};
+use logforce_archive::object::{Hint, Nonce, Object, PAGE_HEADER_LEN};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -36,6 +36,8 @@ fn constants() {
         ("MAX_META_LEN", MAX_META_LEN as u64),
         ("MAX_LOG_LEN", MAX_LOG_LEN),
         ("MAX_POINTS", MAX_POINTS as u64),
+        ("MAX_PART_LEN", MAX_PART_LEN),
+        ("PAGE_HEADER_LEN", PAGE_HEADER_LEN as u64),
         ("PEEK_LEN", PEEK_LEN),
         ("KEY_LEN", KEY_LEN as u64),
     ]
@@ -55,11 +57,12 @@ fn kinds() {
         (identity(None).encode()[12], "identity"),
         (log[12], "chunk"),
     ];
-    let names = ["seal", "floor", "mark", "pruned", "hint"];
+    let names = ["seal", "floor", "mark", "pruned", "hint", "base"];
     for (object, name) in notes("").iter().zip(names) {
         code.push((codec(None).encode(object).unwrap()[12], name));
     }
     code.push((5, "segment"));
+    code.push((part(&codec(None), b"pages").2[12], "part"));
     code.sort_unstable();
     let rows = table("kinds");
     let doc: Vec<(u8, &str)> = rows

@@ -123,3 +123,20 @@ fn the_identity_opens_the_archive_for_the_right_key_only() {
     let again = identity(Some(&key(1)));
     assert_ne!(again, encrypted, "each archive has a salt");
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_part_of_a_base_copy(body in vec(any::<u8>(), 0..3000), repeat in 1_usize..20) {
+        let body = body.repeat(repeat);
+        for codec in codecs() {
+            let (key, object, bytes) = part(&codec, &body);
+            let peeked = codec.peek(&key, bytes.slice(..HEADER_LEN));
+            prop_assert_eq!(peeked, Ok(Object::Part(object)));
+            let (found, pages) = codec.decode_part(&key, bytes).unwrap();
+            prop_assert_eq!(found, object);
+            prop_assert_eq!(&pages[..], &body[..]);
+        }
+    }
+}

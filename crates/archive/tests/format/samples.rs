@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use logforce::{LogId, Lsn};
 use logforce_archive::format::*;
-use logforce_archive::key::{Epoch, Key};
-use logforce_archive::object::{Chunk, Floor, Hint, Mark, Nonce, Object, Pruned, Seal};
+use logforce_archive::key::{BaseId, Epoch, Key};
+use logforce_archive::object::{
+    Base, Chunk, Floor, Hint, Mark, Nonce, Object, PAGE_HEADER_LEN, Part, Pruned, Seal,
+};
 
 pub const LOG: LogId = LogId([0x11; 16]);
 pub const OTHER_LOG: LogId = LogId([0x12; 16]);
@@ -53,7 +55,32 @@ pub fn notes(text: &str) -> Vec<Object> {
             owner,
             first: lsn,
         }),
+        Object::Base(Base {
+            id: BASE,
+            first_segment: Lsn(512),
+            end: Lsn(9000),
+            parts: 2,
+            bytes: 3,
+            time,
+            header: [7; PAGE_HEADER_LEN],
+        }),
     ]
+}
+
+const BASE: BaseId = BaseId {
+    lsn: Lsn(4096),
+    random: 8,
+};
+
+/// Encodes a part of a base copy.
+pub fn part(codec: &Codec, body: &[u8]) -> (Key, Part, Bytes) {
+    let part = Part {
+        base: BASE,
+        number: 1,
+        time: 6,
+    };
+    let bytes = codec.encoder().encode_part(part, body).unwrap();
+    (Object::Part(part).key(), part, bytes)
 }
 
 /// Returns the chunk of `len` bytes at place 8 of epoch 7.

@@ -1,7 +1,7 @@
 //! `logforce archive list`.
 
 use super::times::{age, date};
-use super::{ArchiveArgs, failed, times};
+use super::{ArchiveArgs, failed, log_of, times};
 use crate::exit::End;
 use crate::output::{complain, terminal_width};
 use anyhow::bail;
@@ -22,7 +22,7 @@ without a record may remain when everything is archived.";
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// The directory of the log: show how far the archive is behind it
+    /// The directory of the log or page file: show how far the archive is behind it
     #[arg(long, value_name = "LOGDIR")]
     log: Option<PathBuf>,
 }
@@ -43,6 +43,7 @@ struct Result {
     segments: u64,
     chunks: u64,
     marks: Vec<MarkLine>,
+    bases: Vec<BaseLine>,
     log: Option<Behind>,
     notes: Vec<String>,
 }
@@ -52,6 +53,16 @@ struct MarkLine {
     name: String,
     lsn: u64,
     made: String,
+}
+
+/// Base copy of a page file.
+#[derive(Serialize)]
+struct BaseLine {
+    /// Position from which on the copy needs the log.
+    lsn: u64,
+    end: u64,
+    made: String,
+    bytes: u64,
 }
 
 /// Distance of the archive from the log.
@@ -67,8 +78,17 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
     let (archive, report) = args.archive.open()?;
     let contents = archive.list().map_err(failed)?;
     let log = args.log.as_deref();
-    let log = log.map(|log| behind(log, &contents)).transpose()?;
-    let notes: Vec<String> = times::doubtful_times(&contents).into_iter().collect();
+    let log = log
+        .map(|log| behind(&log_of(log)?, &contents))
+        .transpose()?;
+    let mut notes: Vec<String> = times::doubtful_times(&contents).into_iter().collect();
+    if contents.is_of_page_file && contents.bases.is_empty() {
+        notes.push(
+            "the archive is of a page file and has no base copy, so nothing can be restored: make one by \
+             `logforce archive base`"
+                .to_owned(),
+        );
+    }
     for note in &notes {
         complain(&format!("note: {note}"));
     }
@@ -77,6 +97,12 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         name: mark.name.clone(),
         lsn: mark.lsn.0,
         made: date(mark.time),
+    });
+    let bases = contents.bases.iter().map(|base| BaseLine {
+        lsn: base.id.lsn.0,
+        end: base.end.0,
+        made: date(base.time),
+        bytes: base.bytes,
     });
     let result = Result {
         log_id: contents.log_id.to_string(),
@@ -92,6 +118,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         segments: contents.segments,
         chunks: contents.chunks,
         marks: marks.collect(),
+        bases: bases.collect(),
         log,
         notes,
     };
@@ -169,6 +196,17 @@ fn text(url: &str, contents: &Contents, log: Option<&Behind>) -> String {
             count(c.chunks, "chunk or seal").replace("chunk or seals", "chunks or seals")
         ),
     ));
+    for base in &c.bases {
+        lines.push((
+            "base copy",
+            format!(
+                "of a page file, {}, for LSN {} and later, made {}",
+                bytes(base.bytes),
+                base.end,
+                date(base.time)
+            ),
+        ));
+    }
     for mark in &c.marks {
         lines.push((
             "mark",

@@ -1,5 +1,6 @@
 //! `logforce archive`.
 
+mod base;
 mod list;
 mod mark;
 mod metrics;
@@ -11,6 +12,7 @@ mod takeover;
 mod times;
 mod verify;
 
+use crate::directory;
 use crate::exit::{Damaged, End};
 use crate::output::{Sink, Target, print};
 use crate::progress::Bar;
@@ -23,7 +25,7 @@ use logforce_archive::store::StoreOptions;
 use logforce_archive::{Archive, ArchiveOptions, Error, Progress};
 use logforce_terminal::progress::Progress as _;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Variable with the key of an encrypted archive.
 const KEY: &str = "LOGFORCE_ARCHIVE_KEY";
@@ -51,9 +53,11 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Copy a log into an archive, continuously, beside the program that writes it.
+    /// Copy a log or page file into an archive, continuously, beside the program that writes it.
     Run(Box<run::Args>),
-    /// Make a log of an archive, or keep a copy up to date for a takeover.
+    /// Add a base copy of a page file, with which a restore begins.
+    Base(base::Args),
+    /// Make a log or page file of an archive, or keep a copy up to date for a takeover.
     Restore(Box<restore::Args>),
     /// Show what can be restored.
     List(list::Args),
@@ -71,6 +75,7 @@ enum Command {
 pub fn run(args: Args) -> anyhow::Result<End> {
     match args.command {
         Command::Run(args) => run::run(*args),
+        Command::Base(args) => base::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::List(args) => list::run(&args),
         Command::Verify(args) => verify::run(&args),
@@ -178,6 +183,14 @@ impl Report {
     }
 }
 
+/// Returns the directory of the log in a directory that the user named: a log or a page file.
+fn log_of(dir: &Path) -> anyhow::Result<PathBuf> {
+    Ok(match directory::is_page_file(dir)? {
+        true => dir.join("log"),
+        false => dir.to_owned(),
+    })
+}
+
 /// Moves the bar.
 fn advance(bar: &Bar, at: Progress) {
     let whole = at.goal.since(at.from).max(1);
@@ -215,6 +228,7 @@ fn failed(error: Error) -> anyhow::Error {
             anyhow!("{object}: leave out --key-file, or unset the variable {KEY}")
         }
         Error::Log(error) => error.into(),
+        Error::Pages(error) => error.into(),
         error => anyhow!("{error}"),
     }
 }

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 const MORE: &str = "\
+The archive of a page file makes a page file: of the newest base copy that is old enough, and the log behind it.
+
 --to ends the restored log: at the first position at or above an LSN (8192, 0x2000), at the last chunk made
 before a time (2026-11-28T10:00:00Z, '2 hours ago'; UTC, by the clock of the machine that wrote the archive),
 or at a mark (mark:NAME). An LSN above the end of the archive is refused.
@@ -27,13 +29,13 @@ same command continues it.
 The archive belongs to the log that wrote it. Archive a log that was restored to an earlier end at another
 URL; after a loss of the machine, use `logforce archive takeover`, which continues the archive.";
 
-/// Restores a log.
+/// Restores a log or page file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArgs,
-    /// The directory of the log: missing or empty
+    /// The directory of the log or page file: missing or empty
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// End of the restored log [default: everything that is archived]

@@ -1,25 +1,25 @@
 //! `logforce archive run`.
 
 use super::state::{State, live_durable};
-use super::{Access, failed, metrics, times};
-use crate::directory;
-use crate::exit::{End, Usage};
+use super::{Access, base, failed, log_of, metrics, times};
+use crate::exit::End;
 use crate::output::{Target, complain, is_quiet, print};
 use crate::progress::Bar;
 use crate::signal;
 use crate::watch::lines::{Format, Lines};
 use crate::watch::server::{Address, Server};
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use logforce::replica::AtHoldLimit;
-use logforce_archive::{AttachOptions, Attached, Error, Status};
+use logforce_archive::object::Base;
+use logforce_archive::{Archive, AttachOptions, Attached, Error, Status};
 use logforce_measure::Interrupt;
 use logforce_terminal::arguments;
 use logforce_terminal::progress::Progress;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 /// Interval at which signals and the state are looked at.
@@ -35,6 +35,9 @@ A file in LOGDIR, the hold, keeps the log from dropping what is not archived, al
 run continues there. Without --limit the log may fill its disk if that run never comes. --release removes
 the hold; an archive that then misses a part of the log must begin anew at another URL.
 
+LOGDIR may be a page file that commits through a log. Its log is archived, and a base copy is made first,
+with which a restore begins; `logforce archive base` makes further ones.
+
 A terminal gets a line every --interval. --json appends a line for each, and starts a new file when its file
 was renamed or removed. --listen serves metrics for Prometheus at http://127.0.0.1:PORT/metrics.
 
@@ -45,7 +48,7 @@ over, or the store refuses, for example.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
-    /// The directory of the log
+    /// The directory of the log, or of a page file that commits through a log
     #[arg(value_name = "LOGDIR")]
     log: PathBuf,
     /// URL or directory of the archive; created if the bucket or directory has none
@@ -99,26 +102,30 @@ enum AtLimit {
 
 /// Archives until the user ends it.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    if directory::is_page_file(&args.log)? {
-        bail!(Usage(format!(
-            "{0} holds a page file, and archives are of logs: `logforce backup {0} TO` copies it",
-            args.log.display()
-        )));
+    let log = log_of(&args.log)?;
+    if log != args.log && !args.release {
+        // A page file without a log is refused before anything is archived.
+        logforce::pages::base::read(&args.log).map_err(|error| failed(error.into()))?;
     }
     let Some(url) = args.url.as_deref().filter(|_| !args.release) else {
-        return release(&args);
+        return release(&args, &log);
     };
-    let mut run = Run::begin(&args, url)?;
+    let mut run = Run::begin(&args, url, &log)?;
     let archive = args.access.open(url)?;
     let interrupt = Interrupt::new();
     if !args.once {
         // A run with --once has an end: a signal may kill it, and the next run continues.
         signal::install(interrupt.clone(), Arc::default())?;
     }
-    let attached = archive.attach_directory(&args.log, options(&args));
+    let attached = archive.attach_directory(&log, options(&args));
     let attached = attached.map_err(|error| ended(error, &args))?;
     run.attached(&attached)?;
-    while !args.once && !interrupt.is_raised() && !attached.status().has_ended {
+    let mut base = None;
+    if log != args.log && archive.list().map_err(failed)?.bases.is_empty() {
+        base = Some(FirstBase::begin(&archive, &args, interrupt.clone())?);
+    }
+    while (!args.once || base.is_some()) && !interrupt.is_raised() && !attached.status().has_ended {
+        base = base.and_then(FirstBase::ended);
         run.tick(&attached.status())?;
         sleep(TICK);
     }
@@ -130,8 +137,47 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     Ok(End::Done)
 }
 
-fn release(args: &Args) -> anyhow::Result<End> {
-    logforce::replica::read_only(&args.log, None)?.release()?;
+/// The first base copy of a page file, which is made while its log is archived.
+struct FirstBase {
+    file: PathBuf,
+    thread: JoinHandle<Result<Base, Error>>,
+}
+
+impl FirstBase {
+    fn begin(archive: &Archive, args: &Args, interrupt: Interrupt) -> anyhow::Result<FirstBase> {
+        let (archive, file) = (archive.clone(), args.log.clone());
+        // Without commits, the copy waits for the first one.
+        let patience = args.once.then_some(base::PATIENCE);
+        let body = move || {
+            let begun = Instant::now();
+            let is_late = || patience.is_some_and(|patience| begun.elapsed() > patience);
+            archive.base(&file, &|| interrupt.is_raised() || is_late(), &mut |_| {})
+        };
+        let thread = std::thread::Builder::new().spawn(body);
+        Ok(FirstBase {
+            file: args.log.clone(),
+            thread: thread.context("cannot start the thread of the base copy")?,
+        })
+    }
+
+    /// Reports the end of the copy, once it has ended; else returns it.
+    fn ended(self) -> Option<FirstBase> {
+        if !self.thread.is_finished() {
+            return Some(self);
+        }
+        complain(&match self.thread.join() {
+            Ok(Ok(made)) => base::described(&self.file, &made),
+            Ok(Err(error)) => format!(
+                "{error}. Without a base copy nothing can be restored: make one by `logforce archive base`"
+            ),
+            Err(_) => "the thread of the base copy panicked".to_owned(),
+        });
+        None
+    }
+}
+
+fn release(args: &Args, log: &Path) -> anyhow::Result<End> {
+    logforce::replica::read_only(log, None)?.release()?;
     let text = format!(
         "{} keeps nothing for an archive any more, unless a `logforce archive run` goes on\n",
         args.log.display()
@@ -192,7 +238,7 @@ struct Run {
 
 impl Run {
     /// Opens the outputs, so that a wrong name or address is reported before anything is archived.
-    fn begin(args: &Args, url: &str) -> anyhow::Result<Run> {
+    fn begin(args: &Args, url: &str, log: &Path) -> anyhow::Result<Run> {
         let lines = args.json.as_ref();
         let lines = lines.map(|target| Lines::open(target, Format::Json));
         let server = args.listen.map(|a| Server::bind(a, args.allow_remote));
@@ -204,7 +250,7 @@ impl Run {
                 url: url.to_owned(),
                 ..State::default()
             },
-            dir: args.log.clone(),
+            dir: log.to_owned(),
             lines: lines.transpose().context("--json")?,
             server: server.transpose()?,
             shared: Arc::default(),

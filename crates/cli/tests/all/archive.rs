@@ -459,3 +459,86 @@ fn what_no_restore_needs_is_pruned() {
     done(dir, &[&["restore", "bucket", "to"], &ACCEPT[..]].concat());
     assert!(records(&dir.join("to")).ends_with(&records(&dir.join("log"))));
 }
+
+/// The page file of a program that goes on writing: archived, copied again, pruned, restored.
+#[test]
+fn a_page_file_beside_its_writer() {
+    let home = place();
+    let dir = home.path();
+    fs::create_dir(dir.join("bucket")).unwrap();
+    let options = logforce::pages::Options::new()
+        .require(logforce::Guarantee::ProcessCrash)
+        .checkpoint_distance(256 << 10)
+        .log(options());
+    let file = logforce::pages::create_new(dir.join("file"), options.clone()).unwrap();
+    let write = |from: u64| {
+        for n in from..from + 40 {
+            file.transact(|txn| txn.write(n, &[n as u8; 4096])).unwrap();
+        }
+    };
+    write(0);
+    file.checkpoint().unwrap();
+    let said = done(dir, &["run", "file", "bucket", "--once"]);
+    assert!(
+        said.contains("the archive has a base copy of file"),
+        "{said}"
+    );
+    write(40);
+    done(dir, &["run", "file", "bucket", "--once"]);
+    let made = documented(dir, &["base", "file", "bucket"]);
+    assert!(made["end"].as_u64() >= made["lsn"].as_u64());
+    let listed = documented(dir, &["list", "bucket", "--log", "file"]);
+    assert_eq!(listed["bases"].as_array().unwrap().len(), 2);
+    write(80);
+    done(dir, &["run", "file", "bucket", "--once"]);
+    let pruned = documented(dir, &["prune", "bucket", "--keep-bases", "1"]);
+    assert_eq!(
+        (&pruned["bases"], &pruned["partial_bases"]),
+        (&1.into(), &0.into())
+    );
+    done(dir, &["verify", "bucket"]);
+    for (name, to, pages) in [("end", None, 120), ("second", made["end"].as_u64(), 80)] {
+        let to = to.map(|lsn| lsn.to_string());
+        let to: Vec<&str> = to.iter().flat_map(|lsn| ["--to", lsn]).collect();
+        let arguments = ["restore", "bucket", name, "--require", "process-crash"];
+        done(dir, &[&arguments[..], &to].concat());
+        let copy = logforce::pages::open_existing(dir.join(name), options.clone()).unwrap();
+        let snapshot = copy.snapshot().unwrap();
+        assert_eq!(snapshot.page_count(), pages);
+        for n in 0..pages {
+            assert!(
+                snapshot
+                    .page(n)
+                    .unwrap()
+                    .iter()
+                    .all(|byte| *byte == n as u8)
+            );
+        }
+        copy.close().unwrap();
+    }
+    let out = archive(dir, &["restore", "bucket", "early", "--to", "4096"]);
+    assert_eq!(out.status.code(), Some(4));
+    assert!(
+        all_output(&out).contains("choose a later end"),
+        "{}",
+        all_output(&out)
+    );
+    assert!(!dir.join("early").exists());
+    // Nothing archives the log now.
+    write(120);
+    file.close().unwrap();
+    let cow = options.mode(logforce::pages::CommitMode::CopyOnWrite);
+    logforce::pages::create_new(dir.join("cow"), cow)
+        .unwrap()
+        .close()
+        .unwrap();
+    for arguments in [["run", "cow", "bucket"], ["base", "cow", "bucket"]] {
+        let out = archive(dir, &arguments);
+        assert_eq!(out.status.code(), Some(4), "{}", all_output(&out));
+        assert!(
+            all_output(&out).contains("CopyOnWrite"),
+            "{}",
+            all_output(&out)
+        );
+    }
+}

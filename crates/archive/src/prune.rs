@@ -1,0 +1,135 @@
+//! Pruning: deleting what no wanted restore needs.
+
+use crate::admin::{latest_time, segments, stored_log};
+use crate::archive::{Archive, runtime};
+use crate::base::{bases, is_of_page_file, is_usable, not_needed, remove, remove_partial};
+use crate::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::level::first_segment;
+use crate::object::Base;
+use crate::owner::{newest_chunk, start};
+use crate::protocol::Removal;
+use logforce::Lsn;
+
+/// Result of pruning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// Position below which nothing can be restored from now on.
+    pub start: Lsn,
+    /// Base copies that were deleted.
+    pub bases: u64,
+    /// Base copies that were cut short, and whose parts were deleted.
+    pub partial: u64,
+}
+
+impl Archive {
+    /// Deletes what no restore to a time after `time` needs, Unix time in ns. With `dry_run`, deletes nothing.
+    ///
+    /// Only whole segments below the archived front go: what the newest state of the log needs stays. In the
+    /// archive of a page file, the newest base copy that is as old stays, with the log that it needs, and all
+    /// later ones.
+    pub fn prune(&self, time: u64, dry_run: bool) -> Result<Pruned> {
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            let start = start(&bucket).await?;
+            let bases = bases(&bucket).await?;
+            if !bases.is_empty() || is_of_page_file(&bucket).await? {
+                let gone = not_needed(&bases, time);
+                return prune_bases(&bucket, &bases, gone, start, dry_run).await;
+            }
+            let Some(newest) = newest_chunk(&bucket).await? else {
+                return Ok(Pruned {
+                    start,
+                    ..Pruned::default()
+                });
+            };
+            let newest = first_segment(&newest.control)?;
+            // A restore to the time ends at the first segment with a later point. The search is linear because
+            // the writer's clock may have gone back: behind that segment there may be older points.
+            let mut before = None;
+            for (_, to, key) in segments(&bucket).await? {
+                if to > start {
+                    if latest_time(&bucket, &key).await? > time {
+                        break;
+                    }
+                    before = Some(key);
+                }
+            }
+            // It needs the log from the front on that it had in the segment before.
+            let to = match before {
+                Some(before) => first_segment(&stored_log(&bucket, &before).await?.control)?,
+                None => start,
+            };
+            let start = cut(&bucket, start, to.min(newest), dry_run).await?;
+            Ok(Pruned {
+                start,
+                ..Pruned::default()
+            })
+        })
+    }
+
+    /// Deletes all base copies but the newest `count`, and the log that no later restore needs then. With
+    /// `dry_run`, deletes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the archive has no base copy, or `count` is 0.
+    pub fn keep_bases(&self, count: usize, dry_run: bool) -> Result<Pruned> {
+        runtime()?.block_on(async {
+            let bucket = self.existing().await?;
+            let start = start(&bucket).await?;
+            let bases = bases(&bucket).await?;
+            let usable = bases.iter().filter(|base| is_usable(base, start)).count();
+            if count == 0 || usable == 0 {
+                return Err(Error::Invalid(
+                    "without a base copy nothing can be restored: keep at least one, and make it by `logforce \
+                     archive base`"
+                        .to_owned(),
+                ));
+            }
+            let gone = &bases[..bases.len().saturating_sub(count)];
+            prune_bases(&bucket, &bases, gone, start, dry_run).await
+        })
+    }
+}
+
+/// Deletes the copies `gone`, which are the first of all, and what those that stay do not need.
+async fn prune_bases(
+    bucket: &Bucket,
+    bases: &[Base],
+    gone: &[Base],
+    start: Lsn,
+    dry_run: bool,
+) -> Result<Pruned> {
+    let stay = &bases[gone.len()..];
+    let needed = stay.iter().filter(|base| is_usable(base, start));
+    let needed = needed.map(|base| base.first_segment).min();
+    if !dry_run {
+        remove(bucket, gone).await?;
+    }
+    let newest = newest_chunk(bucket).await?;
+    let newest = newest.map(|stored| first_segment(&stored.control));
+    let to = match (needed, newest.transpose()?) {
+        (Some(needed), Some(newest)) => needed.min(newest),
+        // Without a copy the next one decides.
+        _ => start,
+    };
+    Ok(Pruned {
+        start: cut(bucket, start, to, dry_run).await?,
+        bases: gone.len() as u64,
+        partial: remove_partial(bucket, bucket.now(), dry_run).await?,
+    })
+}
+
+/// Deletes the segments below `to`. Returns where the archive begins then.
+async fn cut(bucket: &Bucket, start: Lsn, to: Lsn, dry_run: bool) -> Result<Lsn> {
+    if to <= start || dry_run {
+        return Ok(to.max(start));
+    }
+    let mut removal = Removal::prune(to);
+    bucket.run(&mut removal).await?;
+    match removal.outcome() {
+        Some(Err(error)) => Err(error.clone().into()),
+        _ => Ok(to),
+    }
+}
