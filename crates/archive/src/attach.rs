@@ -290,6 +290,7 @@ impl Archive {
             // A deposed owner would overwrite the chunks of its successor.
             false => probe.check(self.url(), "use as an archive")?,
         }
+        await_creation(source).await?;
         let log = match bucket.read_identity().await? {
             Some(_) => source.state()?,
             None => source.hold_whole().await?,
@@ -312,6 +313,7 @@ impl Archive {
                 front: log.first_segment,
                 end: log.end,
                 openings: log.openings.clone(),
+                forgets_openings: forgets_openings(&log),
             }),
         )
         .await?;
@@ -336,6 +338,32 @@ impl Archive {
     }
 }
 
+/// Openings that the state of a log has at most.
+const MAX_OPENINGS: usize = 129;
+/// Time that the creation of a log may take.
+const CREATION: Duration = Duration::from_secs(30);
+
+/// Returns true if the log may have had more openings than it knows.
+fn forgets_openings(log: &LogState) -> bool {
+    log.openings.len() >= MAX_OPENINGS
+}
+
+/// Waits until the log has been opened. Until then its opening has no number, and an archive that is claimed
+/// without one belongs to no opening of this log.
+async fn await_creation(source: &mut Source) -> Result<()> {
+    let begun = tokio::time::Instant::now();
+    while source.state()?.openings.first().is_none_or(|n| *n == 0) {
+        if begun.elapsed() > CREATION {
+            return Err(Error::Invalid(
+                "the log is being created, or its creation was interrupted: open it once, then archive it"
+                    .to_owned(),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
 /// Fails if the log went another way than the archive. Otherwise a copy of the log could depose the owner, and
 /// fail only then. A log that is shorter is refused by the claim.
 async fn check_history(bucket: &Bucket, source: &mut Source, log: &LogState) -> Result<()> {
@@ -349,7 +377,9 @@ async fn check_history(bucket: &Bucket, source: &mut Source, log: &LogState) -> 
         Err(error @ Error::Log(logforce::Error::Diverged { .. })) => {
             match newest_owner(bucket).await? {
                 // The usual reason: this machine was deposed, and has come back.
-                Some(hint) if !log.openings.contains(&hint.nonce.opening()) => {
+                Some(hint)
+                    if !log.openings.contains(&hint.nonce.opening()) && !forgets_openings(log) =>
+                {
                     let (epoch, owner) = (hint.epoch, hint.owner);
                     Err(crate::protocol::Error::Deposed { epoch, owner }.into())
                 }

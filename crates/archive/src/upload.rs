@@ -52,6 +52,8 @@ pub(crate) struct Upload {
     carry: Option<(Piece, Instant)>,
     /// Time at which bytes that are not put yet were first seen.
     since: Option<Instant>,
+    /// End of what is still put, once the archive is to end. The writer may go on beyond it.
+    goal: Option<Lsn>,
     level: Level,
     encoder: Encoder,
 }
@@ -88,6 +90,7 @@ impl Upload {
             puts: JoinSet::new(),
             carry: None,
             since: None,
+            goal: None,
             encoder,
         })
     }
@@ -109,11 +112,14 @@ impl Upload {
         self.level.begin(&self.writer);
         let mut closed = None;
         loop {
-            let ends = closed.is_some() || *stop.borrow();
-            while self.take_chunk(ends).await? {}
+            if self.goal.is_none() && (closed.is_some() || *stop.borrow()) {
+                let source = self.source.as_mut();
+                self.goal = source.map(Source::state).transpose()?.map(|log| log.end);
+            }
+            while self.take_chunk().await? {}
             self.send();
             self.note();
-            if ends && self.is_drained() {
+            if self.is_drained() {
                 self.level.drain(&mut self.writer).await;
                 return match closed {
                     Some(SourceState::Failed(error)) => Err(error.into()),
@@ -121,10 +127,11 @@ impl Upload {
                 };
             }
             let wants = self.wants().is_some();
-            let waits = wants && closed.is_none() && self.since.is_none();
+            let waits = wants && self.goal.is_none() && self.since.is_none();
             let due = self.since.map(|since| since + self.settings.delay);
             let rested = self.carry.as_ref().map(|(_, since)| *since + REST);
             let due = due.into_iter().chain(rested).min();
+            let due = due.filter(|_| self.goal.is_none());
             let Some(source) = &mut self.source else {
                 return Ok(());
             };
@@ -150,20 +157,24 @@ impl Upload {
         self.writer.wants().filter(|_| !self.level.is_behind())
     }
 
+    /// Returns true if the archive is to end, and has everything up to the goal.
     fn is_drained(&self) -> bool {
-        let rest = self.source.as_ref().map_or(0, Source::pending);
-        let carries = self.carry.as_ref().is_some_and(|(c, _)| c.frames > 0);
-        self.flying.is_empty() && !carries && rest == 0
+        let position = self.source.as_ref().map_or(Lsn(0), Source::position);
+        self.flying.is_empty() && self.goal.is_some_and(|goal| position >= goal)
     }
 
     /// Reads and offers a chunk, if one is due. Returns true if there may be another one.
-    async fn take_chunk(&mut self, ends: bool) -> Result<bool> {
+    async fn take_chunk(&mut self) -> Result<bool> {
         let Some(from) = self.wants() else {
             return Ok(false);
         };
         let Some(source) = &self.source else {
             return Ok(false);
         };
+        let position = source.position();
+        if self.goal.is_some_and(|goal| position >= goal) {
+            return Ok(false);
+        }
         let pending = source.pending();
         let is_due = self
             .since
@@ -172,13 +183,15 @@ impl Upload {
             .carry
             .as_ref()
             .is_some_and(|(_, since)| since.elapsed() >= REST);
-        if !ends && !is_due && !has_rested && pending < self.settings.chunk_size {
+        if self.goal.is_none() && !is_due && !has_rested && pending < self.settings.chunk_size {
             return Ok(false);
         }
         let chunk = self.read(pending).await?;
         let time = self.bucket.now();
         let Some(chunk) = chunk.map(|chunk| Piece::of_chunk(chunk, time)) else {
             self.since = None;
+            // The rest is a part of an append that the log has not finished.
+            self.goal = self.goal.map(|_| position);
             return Ok(match self.carry.take_if(|_| has_rested) {
                 Some((carry, _)) => self.offer(carry, from)?,
                 None => false,

@@ -507,3 +507,105 @@ fn a_missing_seal_is_named() {
         }
     }
 }
+
+/// Ending the archive must not chase a writer that goes on.
+#[test]
+fn an_archive_ends_beside_a_busy_writer() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut end = Lsn(0);
+            while !is_over.load(order) {
+                end = log.commit(b"and one more").unwrap().end;
+            }
+            end
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        let end = log.commit(b"before the end").unwrap().end;
+        let chunks = attached.status().chunks;
+        attached.close().unwrap();
+        is_over.store(true, order);
+        assert!(writer.join().unwrap() > end);
+        let contents = archive.list().unwrap();
+        assert!(contents.end >= Some(end));
+        assert!(
+            contents.chunks <= chunks + 3,
+            "{} and {chunks}",
+            contents.chunks
+        );
+    });
+}
+
+/// Until a log that is being created has its first opening, nothing may be claimed for it. One archiver of
+/// several meets that moment.
+#[test]
+fn an_archive_of_a_log_that_is_being_created() {
+    let home = temp();
+    for n in 0..6 {
+        let archive = archive(&home.path().join(n.to_string()));
+        let path = home.path().join(format!("log-{n}"));
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let log = logforce::create_new(&path, options().calibrate(true)).unwrap();
+                log.commit(b"the first").unwrap();
+                log.close().unwrap();
+            });
+            let attached = loop {
+                match archive.attach_directory(&path, AttachOptions::new()) {
+                    Err(logforce_archive::Error::Log(_)) => std::thread::yield_now(),
+                    attached => break attached,
+                }
+            };
+            attached.unwrap().close().unwrap();
+            writer.join().unwrap();
+        });
+        let attached = archive.attach_directory(&path, AttachOptions::new());
+        attached.unwrap().close().unwrap();
+    }
+}
+
+/// A log knows its last openings only, and its archive may have been made in an earlier one.
+#[test]
+fn an_archive_is_continued_after_many_openings() {
+    let home = temp();
+    let archive = archive(home.path());
+    let path = home.path().join("log");
+    for opening in 0..136 {
+        let log = logforce::open_or_create(&path, options()).unwrap();
+        log.commit(record(opening)).unwrap();
+        log.close().unwrap();
+        if opening == 0 || opening == 135 {
+            let attached = archive.attach_directory(&path, AttachOptions::new());
+            attached.unwrap().close().unwrap();
+        }
+    }
+    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
+    assert_eq!(records(&copy).len(), 136);
+}
+
+#[test]
+fn a_second_archiver_of_the_same_log_is_named() {
+    let home = temp();
+    let archive = archive(home.path());
+    let path = home.path().join("log");
+    let log = logforce::create_new(&path, options()).unwrap();
+    let first = AttachOptions::new().synchronous();
+    let first = archive.attach(&log, first).unwrap();
+    let second = archive.attach_directory(&path, AttachOptions::new().owner("twin"));
+    let lost = log.commit_with(b"one", Policy::Replicated).unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::ReplicaLost, "{lost}");
+    assert!(
+        lost.to_string()
+            .contains("another archiver of this log, `twin`"),
+        "{lost}"
+    );
+    // The log is the same, and goes on.
+    log.commit(b"two").unwrap();
+    assert!(!first.close().unwrap_err().is_deposed());
+    second.unwrap().close().unwrap();
+}

@@ -95,6 +95,7 @@ impl Node {
             front: Lsn(self.log.front),
             end: Lsn(self.log.end()),
             openings: self.openings.clone(),
+            forgets_openings: false,
         });
         self.process = Process::Claim(Claim::new(Claimant {
             nonce,
@@ -248,7 +249,9 @@ impl Node {
                 }
                 match writer.error() {
                     None => self.offer(),
-                    Some(Error::Deposed { .. }) => self.process = Process::Down,
+                    Some(Error::Deposed { .. } | Error::Replaced { .. }) => {
+                        self.process = Process::Down
+                    }
                     Some(error) => return Err(format!("a writer fails: {error}")),
                 }
             }

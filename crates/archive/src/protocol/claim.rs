@@ -42,6 +42,9 @@ pub struct Local {
     /// of its opening. Those of other copies of the log are not here, which is how a copy that was deposed is
     /// known.
     pub openings: Vec<u64>,
+    /// True if older openings may be forgotten. An owner that is not in `openings` may be one of them then, and
+    /// only the content of the log tells a copy that was deposed: the caller compares it before and after.
+    pub forgets_openings: bool,
 }
 
 /// Claim that succeeded.
@@ -258,6 +261,7 @@ impl Claim {
         if let Some((nonce, name)) = &self.owner
             && *nonce != self.who.nonce
             && !local.openings.contains(&nonce.opening())
+            && !local.forgets_openings
             && !fault!(DeposedGoesOn)
         {
             let (epoch, owner) = (self.epoch, name.clone());

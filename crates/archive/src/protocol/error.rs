@@ -24,6 +24,11 @@ pub enum Error {
         /// Name of the newest owner.
         owner: String,
     },
+    /// Another archiver of the same opening of the log has claimed the archive.
+    Replaced {
+        /// Its name.
+        owner: String,
+    },
     /// The local log ends below the archive's end.
     Shorter {
         /// End of the local log.
@@ -74,6 +79,10 @@ impl fmt::Display for Error {
                 "another opening owns the archive: `{owner}`, epoch {}; set the local log aside, then take \
                  over or restore",
                 epoch.0
+            ),
+            Error::Replaced { owner } => write!(
+                f,
+                "another archiver of this log, `{owner}`, has begun: run only one at a time"
             ),
             Error::Shorter { local, archive } => write!(
                 f,

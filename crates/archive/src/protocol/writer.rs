@@ -173,6 +173,9 @@ impl Writer {
                 }
                 return self.confirm();
             }
+            Object::Seal(seal) if seal.nonce.opening() == self.claimed.nonce.opening() => {
+                Error::Replaced { owner: seal.owner }
+            }
             Object::Seal(seal) => Error::Deposed {
                 epoch: Epoch(epoch.0 + 1),
                 owner: seal.owner,
