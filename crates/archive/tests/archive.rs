@@ -609,3 +609,20 @@ fn a_second_archiver_of_the_same_log_is_named() {
     assert!(!first.close().unwrap_err().is_deposed());
     second.unwrap().close().unwrap();
 }
+
+/// The archive was created when the log had nothing, and has nothing of what was truncated since.
+#[test]
+fn a_log_that_was_truncated_meanwhile_is_refused() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let attach = || archive.attach(&log, AttachOptions::new());
+    attach().unwrap().close().unwrap();
+    assert_eq!(archive.list().unwrap().chunks, 1, "the seal alone");
+    for _ in 0..20 {
+        log.commit(vec![3; 50_000]).unwrap();
+    }
+    log.truncate_front(log.durable_lsn()).unwrap();
+    let refused = attach().unwrap_err().to_string();
+    assert!(refused.contains("begin an archive at another"), "{refused}");
+}
