@@ -318,14 +318,7 @@ impl Archive {
         )
         .await?;
         // Again: puts of the owner before may have landed meanwhile.
-        let has_chunks = go_on(bucket, source, claimed.epoch.0).await?;
-        if !has_chunks && log.first_segment != start {
-            return Err(crate::protocol::Error::Detached {
-                local: log.first_segment,
-                archive: start,
-            }
-            .into());
-        }
+        go_on(bucket, source, claimed.epoch.0).await?;
         if source.position() != claimed.first && claimed.first != start {
             return Err(Error::Invalid(format!(
                 "the archive ends at LSN {}, and its last chunk at LSN {}: verify it",
@@ -391,10 +384,10 @@ async fn check_history(bucket: &Bucket, source: &mut Source, log: &LogState) -> 
 }
 
 /// Lets the source go on behind the newest chunk of the epochs below `end`. Fails if the log does not contain
-/// it. Returns false if there is none.
-async fn go_on(bucket: &Bucket, source: &mut Source, end: u64) -> Result<bool> {
+/// it. Does nothing if there is none.
+async fn go_on(bucket: &Bucket, source: &mut Source, end: u64) -> Result<()> {
     match last_chunk(bucket, Epoch(end)).await? {
-        Some((_, stored)) => source.go_on_after(&stored.control).map(|()| true),
-        None => Ok(false),
+        Some((_, stored)) => source.go_on_after(&stored.control),
+        None => Ok(()),
     }
 }
