@@ -7,12 +7,12 @@
 //!
 //! ```no_run
 //! # #[cfg(feature = "openraft-09")]
-//! # async fn open<C: openraft::RaftTypeConfig>() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn open<C: openraft::RaftTypeConfig>(is_new: bool) -> Result<(), Box<dyn std::error::Error>> {
 //! use logforce::{EnvironmentOptions, Options};
 //! use logforce_openraft::v09::LogStore;
 //!
 //! let environment = logforce::environment(&EnvironmentOptions::new())?;
-//! let options = Options::new().create(true).environment(&environment);
+//! let options = Options::new().create_new(is_new).environment(&environment);
 //! for group in 0..100 {
 //!     let path = format!("/var/lib/node/group-{group}");
 //!     let store: LogStore<C> = LogStore::open(path, options.clone()).await?;

@@ -36,8 +36,8 @@ pub struct LogReader<C: RaftTypeConfig> {
 impl<C: RaftTypeConfig> LogStore<C> {
     /// Opens the store in the directory `path`.
     ///
-    /// Call [`Options::create`] only when the node starts for the first time. A node that has lost its log
-    /// must not start again under its id, because it would vote a second time in a term.
+    /// Set [`Options::create_new`] only when the node starts for the first time, as its operator knows. A node
+    /// that has lost its log must not start again under its id, because it would vote a second time in a term.
     ///
     /// # Errors
     /// [`Error::Log`] as [`Options::open`]; [`Error::Record`] if the log has other records than this store's.

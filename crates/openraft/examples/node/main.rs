@@ -1,7 +1,8 @@
 //! A node of a replicated key-value store over TCP.
 //!
 //! ```text
-//! node serve ID DIR ADDRESS                   starts a node
+//! node new ID DIR ADDRESS                     starts a node for the first time
+//! node serve ID DIR ADDRESS                   starts it again
 //! node init ADDRESS ID=ADDRESS ...            makes a cluster of running nodes, once
 //! node set ADDRESS KEY VALUE                  asks the leader
 //! node get ADDRESS KEY
@@ -69,10 +70,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
-        ["serve", id, dir, address] => {
-            // For a node that is not new, leave `create` out: see `LogStore::open`.
-            let options = Options::new().create(true);
-            std::fs::create_dir_all(dir)?;
+        [command @ ("new" | "serve"), id, dir, address] => {
+            let is_new = command == "new";
+            // A node whose log is lost must not start as a new one: it would vote a second time in a term.
+            let options = Options::new().create_new(is_new);
+            if is_new {
+                std::fs::create_dir_all(dir)?;
+            }
             serve(id.parse()?, Path::new(dir), address, options).await
         }
         ["init", address, ref members @ ..] => {
@@ -94,6 +98,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
             println!("{value:?}");
             Ok(())
         }
-        _ => Err("usage: node serve|init|set|get ...: see the source".into()),
+        _ => Err("usage: node new|serve|init|set|get ...: see the source".into()),
     }
 }
