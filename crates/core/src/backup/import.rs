@@ -253,7 +253,21 @@ impl<'a> Import<'a> {
         self.saved_meta.clone_from(&self.meta);
         self.saved = Some(control.sequence);
         self.target.stays = true;
+        // Otherwise a standby grows by all that the log has ever had. The slot is durable now: a crash before
+        // that would go on from an older one, which needs these segments. A front that was set needs them too.
+        if let (Some(whole), Some(last)) = (&self.whole, self.segments.last())
+            && self.options.front.is_none()
+        {
+            self.remove_below(whole.first_segment.min(last.start));
+        }
         Ok(())
+    }
+
+    /// Removes the segments that the log has truncated. One that cannot be removed is tried again later.
+    fn remove_below(&mut self, first: Lsn) {
+        let dir = &self.target.dir;
+        self.segments
+            .retain(|s| s.start >= first || dir.remove(&names::segment(s.start)).is_err());
     }
 
     /// Returns the exclusive end of what was imported; `None` before the first chunk.
@@ -453,14 +467,8 @@ impl<'a> Import<'a> {
             );
             return self.refused(first, why);
         }
-        // Removes the segments that the log has truncated since. Otherwise they would take up space until the next truncation.
-        self.segments.retain(|s| {
-            let needed = s.start >= control.first_segment;
-            if !needed {
-                let _ = self.target.dir.remove(&names::segment(s.start));
-            }
-            needed
-        });
+        // Otherwise they would take up space until the next truncation.
+        self.remove_below(control.first_segment);
         self.target.finish(&control, self.meta.as_deref())?;
         Ok(BackupReport {
             front: control.front,

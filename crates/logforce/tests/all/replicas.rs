@@ -463,6 +463,44 @@ fn an_import_goes_on_at_its_checkpoint() {
     assert_eq!(copy.last().unwrap().unwrap().data, b"goes on");
 }
 
+/// A standby has the size of the log, however long it follows.
+#[test]
+fn a_checkpoint_drops_what_the_log_has_truncated() {
+    let dir = tempfile::tempdir_in(".").unwrap();
+    let log = logforce::create_new(dir.path().join("log"), small()).unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
+    let to = dir.path().join("copy");
+    let options = ImportOptions::new().require(Guarantee::ProcessCrash);
+    let resumed = || import(&to, options.clone().resume(true)).unwrap();
+    let segments = |dir: &Path| {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".seg")).count()
+    };
+    let mut standby = resumed();
+    let mut most = 0;
+    for n in 0..200_u8 {
+        let at = log.commit(&[n; 2500][..]).unwrap();
+        for chunk in read_all(&mut replica, 15_000) {
+            add(&mut standby, &chunk).unwrap();
+            replica.confirm(chunk.to).unwrap();
+        }
+        log.truncate_front(at.start).unwrap();
+        wait_for_front(&log, at.start);
+        standby.checkpoint().unwrap();
+        most = most.max(segments(&to));
+        if n % 50 == 49 {
+            drop(standby);
+            standby = resumed();
+        }
+    }
+    assert!((1..=3).contains(&most), "{most} segments");
+    standby.finish().unwrap();
+    let copy = logforce::open_existing(&to, small()).unwrap();
+    assert!(records(&copy).ends_with(&records(&log)));
+    copy.commit(b"goes on").unwrap();
+}
+
 #[test]
 fn a_replica_at_its_limit_is_dropped_or_refuses_appends() {
     let dir = tempfile::tempdir_in(".").unwrap();
