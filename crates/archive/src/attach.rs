@@ -302,6 +302,7 @@ impl Archive {
             })
             .await?;
         let start = identity.start;
+        source.set_archive(identity.id)?;
         check_history(bucket, source, &log).await?;
         let opening = log.openings.first().copied().unwrap_or_default();
         let claimed = claim(

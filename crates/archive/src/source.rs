@@ -1,6 +1,6 @@
 //! Source of an upload: an open log of this process, or the files of a log that another process writes.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use logforce::Lsn;
 use logforce::replica::{
     AtHoldLimit, Hold, LogChunk, LogState, ReadOnlyReplica, ReplicaWait, Replication,
@@ -22,6 +22,8 @@ pub(crate) enum Source {
         limit: u64,
         at_limit: AtHoldLimit,
         held: Lsn,
+        /// Id of the archive, once it is known: the hold names it.
+        archive: u128,
         /// Set while there is a hold for an archive that has nothing yet, and that failed if it ends so.
         is_provisional: bool,
         /// Set once a reading has found nothing more.
@@ -47,6 +49,7 @@ impl Source {
             limit,
             at_limit,
             held: Lsn(0),
+            archive: 0,
             is_provisional: false,
             is_read: false,
         }
@@ -66,25 +69,30 @@ impl Source {
     /// claimed. An open log is held by its replication.
     pub(crate) async fn hold_whole(&mut self) -> Result<LogState> {
         let mut state = self.state()?;
-        let Source::Files {
-            replica,
-            limit,
-            at_limit,
-            is_provisional,
-            ..
-        } = self
-        else {
+        if matches!(self, Source::Open(_)) {
             return Ok(state);
-        };
-        *is_provisional = replica.held()?.is_none();
+        }
         loop {
             let at = state.first_segment;
-            replica.hold(&Hold::new(at, *limit, *at_limit))?;
+            self.hold(at)?;
             // A truncation that has read no hold ends meanwhile.
             tokio::time::sleep(POLL).await;
-            state = replica.state()?;
+            state = self.state()?;
             if state.first_segment <= at {
                 return Ok(state);
+            }
+        }
+    }
+
+    /// Sets the id of the archive. Fails if the log is held for another one.
+    pub(crate) fn set_archive(&mut self, id: u128) -> Result<()> {
+        match self {
+            Source::Open(_) => Ok(()),
+            Source::Files {
+                replica, archive, ..
+            } => {
+                *archive = id;
+                check_hold(replica, id)
             }
         }
     }
@@ -112,13 +120,16 @@ impl Source {
             limit,
             at_limit,
             held,
+            archive,
             is_provisional,
             ..
         } = self
         {
-            replica.hold(&Hold::new(at, *limit, *at_limit))?;
+            check_hold(replica, *archive)?;
+            let hold = Hold::new(at, *limit, *at_limit);
+            replica.hold(&hold.of(archive.to_le_bytes()))?;
             *held = at;
-            *is_provisional = false;
+            *is_provisional = *archive == 0;
         }
         Ok(())
     }
@@ -186,7 +197,7 @@ impl Source {
     }
 
     /// Ends the source: commits that wait for the archive fail.
-    pub(crate) fn end(self, error: &crate::error::Error) {
+    pub(crate) fn end(self, error: &Error) {
         match self {
             Source::Open(replication) => match error.is_deposed() {
                 true => drop(replication.deposed(error.to_string())),
@@ -197,8 +208,28 @@ impl Source {
                 replica,
                 is_provisional: true,
                 ..
-            } => drop(replica.release()),
+            } => {
+                let held = replica.held().ok().flatten();
+                if held.is_some_and(|hold| hold.replica == [0; 16]) {
+                    let _ = replica.release();
+                }
+            }
             Source::Files { .. } => {}
         }
+    }
+}
+
+/// Fails if the log is held for another archive. Taken over silently, that one would lose a part of the log.
+fn check_hold(replica: &ReadOnlyReplica, archive: u128) -> Result<()> {
+    let held = replica
+        .held()?
+        .map(|hold| u128::from_le_bytes(hold.replica));
+    match held {
+        Some(other) if other != 0 && other != archive => Err(Error::Invalid(
+            "the log is held for another archive, and it can be held for one only: go on with that archive, or \
+             give it up by `logforce archive run LOGDIR --release`, and begin this one again"
+                .to_owned(),
+        )),
+        _ => Ok(()),
     }
 }

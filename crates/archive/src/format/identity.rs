@@ -4,7 +4,7 @@ use super::crypt::{Cipher, KEY_CHECK_LEN, KeyError, SALT_LEN, SecretKey, random}
 use super::facts;
 use super::header::{self, HEADER_LEN, Head, Kind, Stored};
 use super::reject::Reject;
-use crate::object::{self, Object};
+use crate::object::{self, Nonce, Object};
 use bytes::Bytes;
 use logforce::{LogId, Lsn};
 
@@ -21,6 +21,8 @@ pub struct Identity {
     pub start: Lsn,
     /// Creation: nanoseconds since 1970.
     pub time: u64,
+    /// Random number by which the hold of a log names the archive.
+    pub id: u128,
     encryption: Option<Encryption>,
 }
 
@@ -53,6 +55,7 @@ impl Identity {
             log_id,
             start,
             time,
+            id: u128::from_le_bytes(random()?),
             encryption,
         })
     }
@@ -99,6 +102,7 @@ impl Identity {
         }
         let head = Head {
             time: self.time,
+            nonce: Nonce(self.id),
             ..facts::split(self.log_id, &self.object()).0
         };
         let stored = Stored {
@@ -143,9 +147,14 @@ impl Identity {
             log_id: head.log_id,
             start: head.from,
             time: head.time,
+            id: head.nonce.0,
             encryption,
         };
-        let rest = Head { time: 0, ..head };
+        let rest = Head {
+            time: 0,
+            nonce: Nonce(0),
+            ..head
+        };
         if facts::split(head.log_id, &identity.object()).0 != rest {
             return Err(Reject::Reserved);
         }

@@ -210,6 +210,29 @@ fn a_log_that_has_gone_on_without_its_archive() {
     assert_refused(&out, 4, &["egin an archive at another"]);
 }
 
+/// A log has one hold. A second archive that takes it makes the first one lose a part of the log.
+#[test]
+fn a_second_archive_of_one_log() {
+    let (home, _) = home(50);
+    let dir = home.path();
+    fs::create_dir(dir.join("second")).unwrap();
+    done(dir, &["run", "log", "bucket", "--once"]);
+    let out = archive(dir, &["run", "log", "second", "--once"]);
+    assert_refused(&out, 4, &["is held for another archive", "--release"]);
+    assert!(!dir.join("second/archive").exists());
+    let log = logforce::open_existing(dir.join("log"), crate::logs::options()).unwrap();
+    for _ in 0..300 {
+        let at = log.commit([7; 1000]).unwrap();
+        log.truncate_front(at.start).unwrap();
+    }
+    log.close().unwrap();
+    done(dir, &["run", "log", "bucket", "--once"]);
+    done(dir, &["run", "log", "--release"]);
+    done(dir, &["run", "log", "second", "--once"]);
+    let out = archive(dir, &["run", "log", "bucket", "--once"]);
+    assert_refused(&out, 4, &["is held for another archive"]);
+}
+
 #[test]
 fn arguments_that_cannot_be_used() {
     let (home, _) = home(1);

@@ -1,8 +1,8 @@
 //! The hold: a file beside the log, by which a replica in another process keeps the writer from dropping what
 //! it has not copied. Pins exist in the writer's memory only.
 //!
-//! The file is 4096 bytes: a magic number, the version, the log, the position, the limit and the choice, and
-//! a checksum. It is replaced as a whole. While a file is there that is not a hold of this log, truncations
+//! The file is 4096 bytes: a magic number, the version, the log, the position, the limit and the choice, the
+//! replica, and a checksum. It is replaced as a whole. While a file is there that is not a hold of this log, truncations
 //! fail: dropping what a replica still needs cannot be undone.
 
 use crate::error::{Error, Result};
@@ -26,6 +26,9 @@ pub struct Hold {
     pub limit: u64,
     /// Choice at the limit.
     pub at_limit: AtHoldLimit,
+    /// Identity of the replica; zeroes if it has none yet. A log has one hold: a second replica that takes it
+    /// makes the first one lose a part of the log.
+    pub replica: [u8; 16],
 }
 
 /// Choice at the limit of a [`Hold`].
@@ -46,7 +49,13 @@ impl Hold {
             at,
             limit,
             at_limit,
+            replica: [0; 16],
         }
+    }
+
+    /// Sets the identity of the replica.
+    pub fn of(self, replica: [u8; 16]) -> Hold {
+        Hold { replica, ..self }
     }
 
     /// Returns true if more is kept than the limit allows, when the owner has requested the front `wanted`.
@@ -75,6 +84,7 @@ impl Hold {
         b[16..32].copy_from_slice(&log_id.0);
         b[32..40].copy_from_slice(&self.at.0.to_le_bytes());
         b[40..48].copy_from_slice(&self.limit.to_le_bytes());
+        b[48..64].copy_from_slice(&self.replica);
         let crc = crc32(&b);
         b[8..12].copy_from_slice(&crc.to_le_bytes());
         b
@@ -96,6 +106,7 @@ impl Hold {
                 0 => AtHoldLimit::DropReplica,
                 _ => AtHoldLimit::RefuseAppends,
             },
+            replica: b[48..64].try_into().unwrap_or_default(),
         })
     }
 }

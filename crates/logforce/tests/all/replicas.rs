@@ -551,8 +551,9 @@ fn another_process_copies_and_holds_the_log() {
     let path = dir.path().join("log");
     let log = logforce::create_new(&path, small()).unwrap();
     let mut other = read_only(&path, None).unwrap();
-    let hold = |at| Hold::new(at, 1 << 20, AtHoldLimit::RefuseAppends);
+    let hold = |at| Hold::new(at, 1 << 20, AtHoldLimit::RefuseAppends).of([7; 16]);
     other.hold(&hold(log.front_lsn())).unwrap();
+    assert_eq!(other.held().unwrap(), Some(hold(log.front_lsn())));
     let front = log.front_lsn();
     let mut chunks = Vec::new();
     for n in 0..100_u8 {
