@@ -217,9 +217,9 @@ impl Upload {
         self.writer.offer(piece.to, front, time);
         let object = None;
         self.flying.insert(place, Flight { piece, object });
-        if self.source.as_ref().map_or(0, Source::pending) == 0 {
-            self.since = None;
-        }
+        // What came meanwhile begins its own delay. Otherwise a busy log would have a put for each commit.
+        let pending = self.source.as_ref().map_or(0, Source::pending);
+        self.since = (pending > 0).then(Instant::now);
         Ok(true)
     }
 

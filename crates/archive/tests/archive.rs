@@ -508,13 +508,17 @@ fn a_missing_seal_is_named() {
     }
 }
 
-/// Ending the archive must not chase a writer that goes on.
+const DELAY: Duration = Duration::from_millis(100);
+
+/// Neither the archive nor its end has a put for each commit of a writer that goes on.
 #[test]
 fn an_archive_ends_beside_a_busy_writer() {
     let home = temp();
     let archive = archive(home.path());
     let log = logforce::create_new(home.path().join("log"), options()).unwrap();
-    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
+    let attached = archive
+        .attach(&log, AttachOptions::new().delay(DELAY))
+        .unwrap();
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let order = std::sync::atomic::Ordering::Relaxed;
     std::thread::scope(|scope| {
@@ -525,9 +529,18 @@ fn an_archive_ends_beside_a_busy_writer() {
             }
             end
         });
-        std::thread::sleep(Duration::from_millis(200));
+        // Long enough for several chunks by their delay, and for thousands of commits.
+        let begun = std::time::Instant::now();
+        while attached.status().chunks < 3 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let end = log.commit(b"before the end").unwrap().end;
         let chunks = attached.status().chunks;
+        let delays = begun.elapsed().as_millis() / DELAY.as_millis();
+        assert!(
+            u128::from(chunks) <= delays + 2,
+            "{chunks} chunks in {delays} delays"
+        );
         attached.close().unwrap();
         is_over.store(true, order);
         assert!(writer.join().unwrap() > end);
