@@ -15,11 +15,13 @@
 //! - `writer`: puts chunks, and confirms them in order;
 //! - `cover`, `removal`: put segments, raise floors, prune;
 //! - `reading`: returns the log from the archive's start;
-//! - `scan`, `put`: one epoch's end, one object's fate; the others are made of these.
+//! - `scan`, `put`, `misses`: one epoch's end, one object's fate, objects that stay missing; the others are made
+//!   of these.
 
 mod claim;
 mod cover;
 mod error;
+mod misses;
 mod put;
 mod reading;
 mod removal;

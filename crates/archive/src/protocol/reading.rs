@@ -6,6 +6,7 @@
 
 use super::cover::{holder, pruned, segments};
 use super::error::Error;
+use super::misses::Misses;
 use super::request::{Answer, Listing, Request};
 use super::scan::{Scan, Scanned};
 use crate::fault::fault;
@@ -46,6 +47,7 @@ pub struct Reading {
     goal: Option<Lsn>,
     stage: Stage,
     plan: Plan,
+    misses: Misses,
     parts: Vec<Part>,
     todo: Vec<Request>,
 }
@@ -95,6 +97,7 @@ impl Reading {
             goal: None,
             stage: Stage::Identity,
             plan: Plan::default(),
+            misses: Misses::default(),
             parts: Vec::new(),
             todo: vec![Request::Get(Key::Identity)],
         }
@@ -339,6 +342,10 @@ impl Reading {
             // It was replaced or pruned since it was listed.
             Answer::Missing => {
                 self.plan.open.remove(key);
+                if self.stage == Stage::Read && self.misses.note(key) {
+                    let (lsn, key) = (self.at.unwrap_or_default(), Some(key.clone()));
+                    return self.fail(Error::Gap { lsn, key });
+                }
                 self.stage = Stage::Anew;
             }
             _ if self.stage == Stage::Anew => {
@@ -406,6 +413,9 @@ impl Reading {
         }
         if self.goal.is_some_and(|goal| to >= goal) && matches!(part, Part::Chunk(_)) {
             self.plan.keys.clear();
+        }
+        if to > at {
+            self.misses.clear();
         }
         self.at = Some(to.max(at));
         // A new plan may begin with chunks that were read before. Their older end must not replace the newer one.

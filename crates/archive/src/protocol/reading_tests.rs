@@ -31,14 +31,19 @@ fn look(objects: &Objects, request: &Request) -> Answer {
     }
 }
 
-/// Reads all objects. Once three chunks were returned, one look at `gone` finds nothing. Returns the ends of the
-/// chunks.
-fn ends(mut reading: Reading, gone: Option<Key>) -> Vec<u64> {
+/// Returns four chunks of an epoch, and the identity.
+fn archive() -> Objects {
     let log = LogId::default();
     let start = Lsn(0);
     let identity = Object::Identity(Identity { log, start });
     let all = (0..4).map(chunk).chain([identity]);
-    let objects: Objects = all.map(|object| (object.key(), object)).collect();
+    all.map(|object| (object.key(), object)).collect()
+}
+
+/// Reads all objects. Once three chunks were returned, one look at `gone` finds nothing. Returns the ends of the
+/// chunks.
+fn ends(mut reading: Reading, gone: Option<Key>) -> Vec<u64> {
+    let objects = archive();
     let mut gone = gone;
     let mut ends = Vec::new();
     while reading.outcome().is_none() {
@@ -76,4 +81,26 @@ fn a_new_plan_returns_no_part_that_ends_below_the_one_before() {
 fn the_part_that_ends_at_the_start_is_not_returned() {
     let reading = Reading::new(None, 1).starting_at(Lsn(20));
     assert_eq!(ends(reading, None), [30, 40]);
+}
+
+/// A dangling link in a directory, for instance. A reading of it never ended.
+#[test]
+fn an_object_that_is_listed_and_never_found_is_a_gap() {
+    let objects = archive();
+    // The last one is missed by the scan of its epoch.
+    for (place, lsn) in [(1, Lsn(10)), (3, Lsn(0))] {
+        let lost = chunk(place).key();
+        let mut reading = Reading::new(None, 1);
+        for _ in 0..1000 {
+            for request in reading.poll() {
+                let answer = match &request {
+                    Request::Get(key) if *key == lost => Answer::Missing,
+                    request => look(&objects, request),
+                };
+                reading.answer(&request, answer);
+            }
+        }
+        let key = Some(lost);
+        assert_eq!(reading.outcome(), Some(&Err(Error::Gap { lsn, key })));
+    }
 }

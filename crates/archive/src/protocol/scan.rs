@@ -5,6 +5,7 @@
 //! found free, or holds a seal, says nothing if the floor has risen above it meanwhile.
 
 use super::error::Error;
+use super::misses::Misses;
 use super::request::{Answer, Listing, Request};
 use crate::fault::fault;
 use crate::key::{Epoch, Key};
@@ -26,6 +27,7 @@ pub(crate) struct Scan {
     settled: u64,
     heads: BTreeMap<u64, Object>,
     open: BTreeSet<Request>,
+    misses: Misses,
     todo: Vec<Request>,
 }
 
@@ -84,6 +86,7 @@ impl Scan {
             settled: 0,
             heads: BTreeMap::new(),
             open: BTreeSet::new(),
+            misses: Misses::default(),
             todo: Vec::new(),
         };
         scan.enter(stage);
@@ -157,7 +160,11 @@ impl Scan {
                     return Some(Err(error));
                 }
             }
-            (Stage::Beyond | Stage::Last | Stage::Run, _, Answer::Missing) => {
+            (Stage::Beyond | Stage::Last | Stage::Run, Request::Get(key), Answer::Missing) => {
+                if self.misses.note(key) {
+                    let (lsn, key) = (self.base.lsn, Some(key.clone()));
+                    return Some(Err(Error::Gap { lsn, key }));
+                }
                 self.stage = Stage::Anew;
             }
             _ => {}
