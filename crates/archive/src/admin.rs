@@ -1,24 +1,18 @@
-//! Looking at an archive, and keeping it in order: list, verify, prune, marks.
+//! Contents of an archive, and marks.
 
 use crate::archive::{Archive, runtime};
-use crate::base::{bases, check_base, is_usable, part_keys};
+use crate::base::{bases, is_usable};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
-use crate::format::{ObjectError, Point, Reject, StoredLog, random_nonce};
+use crate::format::{Point, StoredLog};
 use crate::key::{Epoch, Key, MAX_MARK_LEN, is_mark_name};
 use crate::object::{Base, Mark, Object};
 use crate::owner::{last_chunk, newest_chunk, newest_epoch, newest_owner, start};
 use crate::protocol::Reading;
 use crate::reader::{LogReader, ReadPart};
-use crate::restore::Progress;
-use crate::store::Answer;
 use logforce::pages::base::is_log_of_page_file;
-use logforce::replica::{ChunkChain, LogState};
+use logforce::replica::LogState;
 use logforce::{LogId, Lsn};
-use tokio::task::JoinSet;
-
-/// Objects that are read at once.
-const WINDOW: usize = 8;
 
 /// Contents of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,20 +48,6 @@ pub struct Contents {
     pub bases: Vec<Base>,
     /// True if the log is that of a page file: nothing can be restored without a base copy.
     pub is_of_page_file: bool,
-}
-
-/// Result of a verification.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Verified {
-    /// Number of chunks, segments and parts of base copies that were read.
-    pub objects: u64,
-    /// Bytes of log in them, and of pages.
-    pub bytes: u64,
-    /// Exclusive end of the log that was checked as a whole; `None` after a sample.
-    pub end: Option<Lsn>,
-    /// Damage, each with the name of the object or the position.
-    pub damage: Vec<String>,
 }
 
 impl Archive {
@@ -165,42 +145,6 @@ impl Archive {
             }
         })
     }
-
-    /// Reads the whole archive, and checks each object and each batch of the log in it. With `sample`, reads
-    /// only that share of the objects, 0 to 1, chosen by chance, and checks each for itself; the progress then
-    /// counts objects.
-    ///
-    /// # Errors
-    /// Errors of the store. Damage is not an error here: see [`Verified::damage`].
-    pub fn verify(
-        &self,
-        sample: Option<f64>,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Verified> {
-        runtime()?.block_on(async {
-            let bucket = self.existing().await?;
-            if let Some(share) = sample {
-                let mut verified = check_objects(&bucket, share, progress).await?;
-                check_bases(&bucket, share, &mut verified).await?;
-                return Ok(verified);
-            }
-            let mut verified = match check_log(&bucket, progress).await {
-                Ok(verified) => verified,
-                Err(error @ (Error::Object(_) | Error::State(_) | Error::Log(_))) => {
-                    // The first damage ends the log: the others are found object by object.
-                    let mut verified = check_objects(&bucket, 1.0, progress).await?;
-                    let first = error.to_string();
-                    if !verified.damage.contains(&first) {
-                        verified.damage.insert(0, first);
-                    }
-                    verified
-                }
-                Err(error) => return Err(error),
-            };
-            check_bases(&bucket, 1.0, &mut verified).await?;
-            Ok(verified)
-        })
-    }
 }
 
 fn peek(bucket: &Bucket, key: &Key, bytes: bytes::Bytes) -> Result<Object> {
@@ -277,131 +221,4 @@ fn deleted(key: &Key) -> Error {
 
 async fn points_of(bucket: &Bucket, key: &Key) -> Result<Vec<Point>> {
     Ok(stored_log(bucket, key).await?.points)
-}
-
-/// Reads the log from the start on, and checks that it is one.
-async fn check_log(bucket: &Bucket, progress: &mut dyn FnMut(Progress)) -> Result<Verified> {
-    let mut reader = LogReader::new(bucket, Reading::new(None, WINDOW));
-    let mut chain = ChunkChain::new();
-    let mut verified = Verified::default();
-    let mut from = None;
-    while let Some(part) = reader.next().await? {
-        let piece = match part {
-            ReadPart::Start(_) => {
-                (chain, from) = (ChunkChain::new(), None);
-                continue;
-            }
-            ReadPart::Piece(piece) => piece,
-        };
-        verified.objects += 1;
-        verified.bytes += piece.log.len() as u64;
-        let from = *from.get_or_insert(piece.from);
-        let goal = reader.goal().unwrap_or(piece.to).max(piece.to);
-        let at = piece.to;
-        if !piece.log.is_empty() {
-            let check = move || {
-                let added = chain.add(piece.from, &piece.log, &piece.control);
-                (chain, added)
-            };
-            let (checked, added) = crate::bucket::blocking(check).await?;
-            chain = checked;
-            added?;
-        }
-        progress(Progress { from, at, goal });
-    }
-    verified.end = chain.position();
-    Ok(verified)
-}
-
-/// Reads the parts of all base copies, or that share of them.
-async fn check_bases(bucket: &Bucket, share: f64, verified: &mut Verified) -> Result<()> {
-    let bases = match bases(bucket).await {
-        Ok(bases) => bases,
-        Err(Error::Object(error)) => {
-            verified.damage.push(error.to_string());
-            return Ok(());
-        }
-        Err(error) => return Err(error),
-    };
-    for base in bases {
-        let keys = chosen(part_keys(&base), share)?;
-        let objects = keys.len() as u64;
-        let (bytes, damage) = check_base(bucket, keys.into_iter()).await?;
-        verified.objects += objects - damage.len() as u64;
-        verified.bytes += bytes;
-        verified.damage.extend(damage);
-    }
-    Ok(())
-}
-
-/// Returns a share of the keys, chosen by chance.
-fn chosen(keys: impl Iterator<Item = Key>, share: f64) -> Result<Vec<Key>> {
-    let limit = (share.clamp(0.0, 1.0) * u64::MAX as f64) as u64;
-    let mut chosen = Vec::new();
-    for key in keys {
-        if share >= 1.0 || random_nonce()?.0 as u64 <= limit {
-            chosen.push(key);
-        }
-    }
-    Ok(chosen)
-}
-
-/// Reads objects, each for itself.
-async fn check_objects(
-    bucket: &Bucket,
-    share: f64,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Verified> {
-    let mut keys = Vec::new();
-    for prefix in ["s/", "e/"] {
-        let is_part = |key: &Key| matches!(key, Key::Segment { .. } | Key::Place { .. });
-        keys.extend(bucket.list(prefix, None, is_part).await?);
-    }
-    let chosen = chosen(keys.into_iter(), share)?;
-    let mut verified = Verified::default();
-    let (from, mut at, goal) = (Lsn(0), Lsn(0), Lsn(chosen.len() as u64));
-    let mut open: JoinSet<Result<std::result::Result<u64, ObjectError>>> = JoinSet::new();
-    let mut chosen = chosen.into_iter();
-    loop {
-        while open.len() < WINDOW
-            && let Some(key) = chosen.next()
-        {
-            let bucket = bucket.clone();
-            open.spawn(async move { check_object(&bucket, &key).await });
-        }
-        match open.join_next().await {
-            None => return Ok(verified),
-            Some(checked) => match checked.map_err(crate::bucket::panicked)?? {
-                Ok(bytes) => {
-                    verified.objects += 1;
-                    verified.bytes += bytes;
-                }
-                Err(damage) => verified.damage.push(damage.to_string()),
-            },
-        }
-        at = at.plus(1);
-        progress(Progress { from, at, goal });
-    }
-}
-
-/// Returns the bytes of log in an object, or the reason why it is damaged.
-async fn check_object(bucket: &Bucket, key: &Key) -> Result<std::result::Result<u64, ObjectError>> {
-    let bytes = match bucket.store().get(key).await {
-        Answer::Missing => return Ok(Ok(0)),
-        Answer::Done(bytes) => bytes,
-        _ => match bucket.read(key, None).await? {
-            Some(bytes) => bytes,
-            None => return Ok(Ok(0)),
-        },
-    };
-    let (codec, name) = (bucket.codec()?.clone(), key.clone());
-    crate::bucket::blocking(move || match codec.decode(&name, bytes.clone()) {
-        Ok((_, stored)) => Ok(stored.log.len() as u64),
-        Err(Reject::NoLog) => match codec.peek(&name, bytes) {
-            Ok(_) => Ok(0),
-            Err(reject) => Err(reject.of(&name)),
-        },
-        Err(reject) => Err(reject.of(&name)),
-    })
-    .await
 }

@@ -419,6 +419,64 @@ fn contents_marks_verification_and_pruning() {
     assert!(sampled.objects < damaged.objects && sampled.end.is_none());
 }
 
+/// Each gap and each damaged object is named, also behind the first one, and what is no part of the log.
+#[test]
+fn a_verification_goes_on_behind_the_first_damage() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    for n in 0..160 {
+        log.commit(vec![n; 60_000]).unwrap();
+    }
+    let options = AttachOptions::new()
+        .chunk_size(128 << 10)
+        .segment_size(1 << 20);
+    archive.attach(&log, options).unwrap().close().unwrap();
+    archive.mark("before", None).unwrap();
+    let bucket = home.path().join("bucket");
+    let damage = || archive.verify(None, &mut |_| {}).unwrap().damage;
+    assert_eq!(damage(), [""; 0]);
+    assert_eq!(archive.verify(Some(1e-9), &mut |_| {}).unwrap().objects, 1);
+
+    let mark = std::fs::read(bucket.join("m/before")).unwrap();
+    std::fs::write(bucket.join("m/before"), &mark[..100]).unwrap();
+    let named = damage();
+    assert!(
+        named.len() == 1 && named[0].contains("m/before"),
+        "{named:?}"
+    );
+    std::fs::write(bucket.join("m/before"), &mark).unwrap();
+
+    let segments = std::fs::read_dir(bucket.join("s")).unwrap();
+    let mut segments: Vec<_> = segments.map(|e| e.unwrap().path()).collect();
+    segments.sort();
+    let mut gaps = Vec::new();
+    for path in [&segments[1], &segments[4]] {
+        std::fs::remove_file(path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let (from, to) = name.split_once('-').unwrap();
+        let lsn = |text: &str| text.parse::<u64>().unwrap();
+        gaps.push(format!("gap from LSN {} to {}", lsn(from), lsn(to)));
+    }
+    let named = damage();
+    assert_eq!(named.len(), 2, "{named:?}");
+    for gap in &gaps {
+        assert!(named.iter().any(|n| n.contains(gap)), "{gap}: {named:?}");
+    }
+    // Listed, and not there.
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("nowhere", &segments[1]).unwrap();
+        let named = damage();
+        assert!(
+            named.len() == 2 && named[0].contains("is listed and cannot be read"),
+            "{named:?}"
+        );
+        let failed = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap_err();
+        assert!(failed.to_string().contains("gap"), "{failed}");
+    }
+}
+
 /// A copy of the log that went another way must not depose the owner.
 #[test]
 fn a_copy_that_went_another_way_leaves_the_owner_alone() {

@@ -8,9 +8,9 @@ use logforce_terminal::progress::Progress;
 use serde::Serialize;
 
 const MORE: &str = "\
-Reads all objects, and checks their checksums or tags, that the log in them has no gap, and each batch of
-the log. --sample reads a share of the objects, chosen by chance, and checks each for itself; it finds no
-gaps. Only a restore shows that a program can use the log: try one from time to time.
+Reads all objects, marks included, and checks their checksums or tags, that the log in them has no gap, and
+each batch of the log. --sample reads a share of the objects, at least one, chosen by chance, and checks each
+for itself; it finds no gaps. Only a restore shows that a program can use the log: try one from time to time.
 
 Exit status: 0 healthy, 1 damage found, 2 unusable arguments, 4 it could not be read.";
 
