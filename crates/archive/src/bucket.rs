@@ -242,11 +242,17 @@ impl Bucket {
                     false => store.get_start(key, PEEK_LEN).await,
                 };
                 match got {
-                    store::Answer::Done(bytes) => {
-                        let (object, part) = self.decode(key, bytes, whole).await?;
-                        log = part;
-                        store::Answer::Done(Answer::Found(object))
-                    }
+                    store::Answer::Done(bytes) => match self.decode(key, bytes, whole).await {
+                        // It decides nothing, so a damaged one counts as missing. The next claim replaces it.
+                        Err(Error::Object(_)) if *key == Key::Hint => {
+                            store::Answer::Done(Answer::Missing)
+                        }
+                        decoded => {
+                            let (object, part) = decoded?;
+                            log = part;
+                            store::Answer::Done(Answer::Found(object))
+                        }
+                    },
                     other => other.map(|_| Answer::Missing),
                 }
             }

@@ -105,14 +105,13 @@ pub(crate) async fn start(bucket: &Bucket) -> Result<Lsn> {
     Ok(start.max(lsns.max()).unwrap_or_default())
 }
 
-/// Returns the newest owner that has noted itself; `None` before the first one.
+/// Returns the newest owner that has noted itself; `None` before the first one, or if the note is damaged.
 pub(crate) async fn newest_owner(bucket: &Bucket) -> Result<Option<Hint>> {
     let Some(bytes) = bucket.read(&Key::Hint, None).await? else {
         return Ok(None);
     };
-    let object = bucket.codec()?.peek(&Key::Hint, bytes);
-    Ok(match object.map_err(|reject| reject.of(&Key::Hint))? {
-        Object::Hint(hint) => Some(hint),
+    Ok(match bucket.codec()?.peek(&Key::Hint, bytes) {
+        Ok(Object::Hint(hint)) => Some(hint),
         _ => None,
     })
 }

@@ -419,7 +419,36 @@ fn contents_marks_verification_and_pruning() {
     assert!(sampled.objects < damaged.objects && sampled.end.is_none());
 }
 
-/// Each gap and each damaged object is named, also behind the first one, and what is no part of the log.
+/// The hint decides nothing: without it, epochs are counted from the first one.
+#[test]
+fn a_damaged_hint_is_a_missing_one() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let attach = || archive.attach(&log, AttachOptions::new().synchronous());
+    for n in 0..3 {
+        let attached = attach().unwrap();
+        log.commit_with(record(n), Policy::Replicated).unwrap();
+        attached.close().unwrap();
+    }
+    let hint = home.path().join("bucket/hint");
+    let bytes = std::fs::read(&hint).unwrap();
+    for damaged in [&bytes[..bytes.len() - 1], &[0; 200], &[]] {
+        std::fs::write(&hint, damaged).unwrap();
+        let named = archive.verify(None, &mut |_| {}).unwrap().damage;
+        assert!(named.len() == 1 && named[0].contains("hint"), "{named:?}");
+        assert_eq!(archive.list().unwrap().epoch.0, 3);
+        let to = tempfile::tempdir_in(home.path()).unwrap();
+        let copy = restore(&archive, &to.path().join("copy"), RestoreTo::End).unwrap();
+        assert_eq!(records(&copy), records(&log));
+    }
+    let attached = attach().unwrap();
+    assert_eq!(attached.epoch().0, 4);
+    attached.close().unwrap();
+    assert_eq!(archive.verify(None, &mut |_| {}).unwrap().damage, [""; 0]);
+}
+
+/// Each gap and each damaged object is named, also behind the first one, and those beside the log.
 #[test]
 fn a_verification_goes_on_behind_the_first_damage() {
     let home = temp();
