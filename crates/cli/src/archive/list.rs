@@ -1,5 +1,6 @@
 //! `logforce archive list`.
 
+use super::state::{unproven, unproven_text};
 use super::times::{age, date};
 use super::{ArchiveArgs, failed, log_of, times};
 use crate::exit::End;
@@ -71,6 +72,7 @@ struct Behind {
     path: String,
     durable: u64,
     behind_bytes: u64,
+    unproven_bytes: u64,
 }
 
 /// Lists.
@@ -141,6 +143,7 @@ fn behind(dir: &Path, contents: &Contents) -> anyhow::Result<Behind> {
         path: dir.display().to_string(),
         durable: durable.0,
         behind_bytes: durable.since(contents.end.unwrap_or(contents.start)),
+        unproven_bytes: unproven(dir)?,
     })
 }
 
@@ -228,6 +231,10 @@ fn text(url: &str, contents: &Contents, log: Option<&Behind>) -> String {
                 log.durable
             ),
         ));
+        if log.unproven_bytes > 0 {
+            let more = bytes(log.unproven_bytes);
+            lines.push(("", format!("and {more} more: {}", unproven_text())));
+        }
     }
     let lines = lines
         .iter()

@@ -1,6 +1,6 @@
 //! `logforce archive run`.
 
-use super::state::{State, live_durable};
+use super::state::{State, live_durable, unproven};
 use super::{Access, base, failed, log_of, metrics, times};
 use crate::exit::End;
 use crate::output::{Target, complain, is_quiet, print};
@@ -333,6 +333,7 @@ impl Run {
     }
 
     fn finish(&mut self, status: &Status, args: &Args) -> anyhow::Result<()> {
+        self.state.unproven_bytes = unproven(&self.dir)?;
         self.update("end", status);
         self.write()?;
         let text = format!(

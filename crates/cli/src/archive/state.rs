@@ -29,6 +29,8 @@ pub struct State {
     pub behind_seconds: f64,
     pub chunks: u64,
     pub bytes: u64,
+    /// Bytes of the log that are whole and not proven durable, at the end, if no program has it open.
+    pub unproven_bytes: u64,
     /// Failure for which the archive tries again.
     pub trouble: Option<String>,
     /// Failure for which segments are not made.
@@ -57,6 +59,9 @@ impl State {
     /// Returns a line for people.
     pub fn text(&self) -> String {
         let behind = match self.behind_bytes {
+            0 if self.unproven_bytes > 0 => {
+                format!("{} behind: {}", bytes(self.unproven_bytes), unproven_text())
+            }
             0 => "nothing is missing".to_owned(),
             n => format!(
                 "{} and {} s behind",
@@ -76,6 +81,21 @@ impl State {
             count(self.chunks, "chunk")
         )
     }
+}
+
+/// Returns the bytes that are whole in the log but not proven durable, if no program has it open. A program that
+/// was killed leaves its last commits so: no later write proves them.
+pub fn unproven(dir: &Path) -> anyhow::Result<u64> {
+    let end = logforce::read_only(dir)?.durable_lsn();
+    // Read afterwards: beside a running writer, where both are the proven end, the difference is then zero.
+    let proven = logforce::replica::read_only(dir, None)?.state()?.end;
+    Ok(end.since(proven))
+}
+
+/// Returns the reason why they are not archived, and the remedy.
+pub fn unproven_text() -> &'static str {
+    "the program that wrote the log was killed, so its last commits are not proven durable; open the log once, \
+     by the program, and archive it again"
 }
 
 /// Returns the durable end that a running log reports about itself.

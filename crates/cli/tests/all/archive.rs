@@ -1,7 +1,7 @@
 //! `logforce archive`: from nothing to a restore, beside a writer, and a takeover.
 
 use crate::common::{place, text};
-use crate::logs::{all_output, filled, flip, json, options};
+use crate::logs::{all_output, copy, filled, flip, json, options};
 use logforce::{Lsn, Policy};
 use logforce_archive::{Archive, ArchiveOptions, AttachOptions};
 use logforce_testkit::process::Start;
@@ -176,6 +176,37 @@ fn from_nothing_to_a_restore() {
             && said.contains("set the local log aside"),
         "{said}"
     );
+}
+
+/// The last commit of a program that was killed is not proven durable, so it is not archived: it is not "nothing".
+#[test]
+fn a_killed_writer_leaves_a_commit_that_is_named() {
+    let home = place();
+    let dir = home.path();
+    fs::create_dir(dir.join("bucket")).unwrap();
+    let (log, starts) = filled(&dir.join("live"), 20);
+    // The files as they are when a kill ends the program just after the last commit.
+    log.commit(b"the last one").unwrap();
+    copy(&dir.join("live"), &dir.join("log"));
+    log.close().unwrap();
+    let state = documented(dir, &["run", "log", "bucket", "--once"]);
+    let missing = state["unproven_bytes"].as_u64().unwrap();
+    assert!(missing > 0, "{state}");
+    let list = documented(dir, &["list", "bucket", "--log", "log"]);
+    assert_eq!(list["log"]["unproven_bytes"], missing);
+    let said = done(dir, &["run", "log", "bucket", "--once"]);
+    assert!(!said.contains("nothing is missing"), "{said}");
+    assert!(said.contains("open the log once"), "{said}");
+    // The lines are as wide as the terminal.
+    let said = done(dir, &["list", "bucket", "--log", "log"]);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(words.join(" ").contains("open the log once"), "{said}");
+    let opened = logforce::open_existing(dir.join("log"), options()).unwrap();
+    opened.close().unwrap();
+    let said = done(dir, &["run", "log", "bucket", "--once"]);
+    assert!(said.contains("nothing is missing"), "{said}");
+    done(dir, &[&["restore", "bucket", "to"], &ACCEPT[..]].concat());
+    assert_eq!(records(&dir.join("to")).len(), starts.len() + 1);
 }
 
 /// A run beside a program that commits, with its JSON lines and metrics. Ctrl-C archives the rest; the hold
