@@ -209,6 +209,31 @@ fn a_killed_writer_leaves_a_commit_that_is_named() {
     assert_eq!(records(&dir.join("to")).len(), starts.len() + 1);
 }
 
+/// Both choices at the limit of what the log keeps for an archive that does not run.
+#[test]
+fn at_its_limit_the_log_drops_or_refuses() {
+    for (choice, is_refused) in [("drop", false), ("refuse", true)] {
+        let (home, _) = home(5);
+        let dir = home.path();
+        let limit = ["--limit", "256KiB", "--at-limit", choice];
+        let run = [&["run", "log", "bucket", "--once"], &limit[..]].concat();
+        done(dir, &run);
+        let log = logforce::open_existing(dir.join("log"), options()).unwrap();
+        let front = log.front_lsn();
+        let refused = (0..600).find_map(|_| match log.commit([7; 1000]) {
+            Ok(at) => log.truncate_front(at.start).err(),
+            Err(error) => Some(error),
+        });
+        let kind = refused.as_ref().map(logforce::Error::kind);
+        let expected = is_refused.then_some(logforce::ErrorKind::ReplicaBehind);
+        assert_eq!(kind, expected, "{choice}: {refused:?}");
+        // Where it drops, the front has passed what is not archived.
+        let kept = log.front_lsn().since(front);
+        assert_eq!(kept > 256 << 10, !is_refused, "{choice}: {kept}");
+        drop(log);
+    }
+}
+
 /// A run beside a program that commits, with its JSON lines and metrics. Ctrl-C archives the rest; the hold
 /// stays.
 #[cfg(unix)]
