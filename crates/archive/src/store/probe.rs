@@ -84,11 +84,13 @@ pub(super) async fn probe(store: &Store) -> Result<Probe, StoreError> {
         })?;
         let names = ["once", "raced"].map(|what| format!("probe-{:032x}-{what}", name.0));
         let found = round(store, &names).await;
+        let mut removed = Ok(());
         for name in names {
-            remove(store, name).await?;
+            removed = removed.and(remove(store, name).await);
         }
         match found {
-            Ok(found) => return Ok(found),
+            // An error of the round comes first: a store that refuses creates mostly refuses deletes as well.
+            Ok(found) => return removed.map(|()| found),
             Err(Failure::Refused(error)) => return Err(error),
             Err(Failure::Unknown(error)) => last = Some(error),
         }

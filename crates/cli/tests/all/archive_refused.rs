@@ -51,6 +51,7 @@ fn stores_that_cannot_be_used() {
         &with(&server, dir, &run),
         4,
         &[
+            "cannot create",
             "AccessDenied",
             "give these credentials the rights to list, read, create",
         ],
