@@ -1,6 +1,7 @@
 //! Source of an upload: an open log of this process, or the files of a log that another process writes.
 
 use crate::error::{Error, Result};
+use crate::protocol;
 use logforce::Lsn;
 use logforce::replica::{
     AtHoldLimit, Hold, LogChunk, LogState, ReadOnlyReplica, ReplicaWait, Replication,
@@ -199,9 +200,11 @@ impl Source {
     /// Ends the source: commits that wait for the archive fail.
     pub(crate) fn end(self, error: &Error) {
         match self {
-            Source::Open(replication) => match error.is_deposed() {
-                true => drop(replication.deposed(error.to_string())),
-                false => replication.fail(error.to_string()),
+            Source::Open(replication) => match error {
+                Error::State(protocol::Error::Deposed { epoch, owner }) => {
+                    drop(replication.deposed(format!("'{owner}', epoch {}", epoch.0)));
+                }
+                error => replication.fail(error.to_string()),
             },
             // Otherwise the log would be kept for an archive that was not begun.
             Source::Files {

@@ -250,6 +250,11 @@ fn a_takeover_deposes_the_owner() {
     assert!(error.to_string().contains("machine b"), "{error}");
     let refused = log.commit(b"split brain").unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Poisoned);
+    let text = format!("{refused:?} {refused}");
+    assert!(
+        text.contains("'machine b', epoch 2") && !text.contains("another opening"),
+        "{text}"
+    );
     let standby = logforce::open_existing(home.path().join("standby"), options()).unwrap();
     let there = records(&standby);
     for acknowledged in &acknowledged {
