@@ -126,6 +126,11 @@ impl Store {
         })
     }
 
+    /// Confirms that a URL names a store. Reads nothing.
+    pub fn check_url(url: &str) -> Result<(), StoreError> {
+        Location::parse(url).map(drop)
+    }
+
     /// Tries out if the store is fit for an archive, and leaves nothing behind.
     pub async fn probe(&self) -> Result<Probe, StoreError> {
         probe::probe(self).await

@@ -1,9 +1,10 @@
 //! `logforce archive mark`.
 
 use super::{ArchiveArgs, failed};
-use crate::exit::End;
+use crate::exit::{End, Usage};
 use crate::log_args::parse_lsn;
 use logforce::Lsn;
+use logforce_archive::key::is_mark_name;
 
 const MORE: &str = "\
 A mark names a position, such as the one before a migration: restore to it with --to mark:NAME. Marks are
@@ -32,7 +33,11 @@ struct Result<'a> {
 /// Sets the mark.
 pub fn run(args: &Args) -> anyhow::Result<End> {
     let (archive, report) = args.archive.open()?;
-    let lsn = archive.mark(&args.name, args.lsn).map_err(failed)?;
+    let marked = archive.mark(&args.name, args.lsn);
+    let lsn = marked.map_err(|error| match is_mark_name(&args.name) {
+        true => failed(error),
+        false => Usage(error.to_string()).into(),
+    })?;
     let text = format!(
         "mark '{0}' is at LSN {lsn}: restore to it with --to mark:{0}\n",
         args.name

@@ -13,15 +13,15 @@ mod times;
 mod verify;
 
 use crate::directory;
-use crate::exit::{Damaged, End};
+use crate::exit::{Damaged, End, Usage};
 use crate::output::{Sink, Target, print};
 use crate::progress::Bar;
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
-use logforce_archive::format::{Reject, SecretKey};
+use logforce_archive::format::{KeyError, Reject, SecretKey};
 use logforce_archive::key::Key;
 use logforce_archive::protocol::Error as StateError;
-use logforce_archive::store::StoreOptions;
+use logforce_archive::store::{Store, StoreOptions};
 use logforce_archive::{Archive, ArchiveOptions, Error, Progress};
 use logforce_terminal::progress::Progress as _;
 use serde::Serialize;
@@ -112,11 +112,16 @@ struct Access {
 
 impl Access {
     fn open(&self, url: &str) -> anyhow::Result<Archive> {
+        Store::check_url(url).map_err(|error| Usage(error.to_string()))?;
         let key = match &self.key_file {
-            Some(path) => Some(SecretKey::from_file(path)?),
-            None if std::env::var_os(KEY).is_some() => Some(SecretKey::from_env(KEY)?),
+            Some(path) => Some(SecretKey::from_file(path)),
+            None if std::env::var_os(KEY).is_some() => Some(SecretKey::from_env(KEY)),
             None => None,
         };
+        let key = key.transpose().map_err(|error| match error {
+            KeyError::Text { .. } => Usage(error.to_string()).into(),
+            error => anyhow::Error::from(error),
+        })?;
         let mut store = StoreOptions::default();
         if let Some(endpoint) = &self.endpoint {
             store = store.endpoint(endpoint);
