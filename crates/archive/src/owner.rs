@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::{StoredLog, random_nonce};
 use crate::key::{Epoch, Key};
 use crate::object::{Hint, Nonce, Object};
-use crate::protocol::{Answer, Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
+use crate::protocol::{self, Answer, Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
 use logforce::Lsn;
 use tokio::task::JoinSet;
 
@@ -60,7 +60,22 @@ pub(crate) async fn last_chunk(bucket: &Bucket, end: Epoch) -> Result<Option<(Ke
 
 /// Finds the end of one epoch.
 pub(crate) async fn scan(bucket: &Bucket, epoch: Epoch) -> Result<Scanned> {
-    let mut scan = Scan::new(epoch, Lsn(0));
+    let scanned = scan_from(bucket, epoch, Lsn(0)).await;
+    if !matches!(scanned, Err(Error::State(protocol::Error::Gap { .. }))) {
+        return scanned;
+    }
+    // The error has the position of the gap, and an epoch begins where the one before ends.
+    let mut first = bucket.identity().map_or(Lsn(0), |identity| identity.start);
+    for before in 0..epoch.0 {
+        first = scan_from(bucket, Epoch(before), first).await?.end.lsn;
+    }
+    scan_from(bucket, epoch, first).await
+}
+
+/// Finds the end of an epoch that begins at `first`. Only a result that has no place above the first floor has that
+/// position.
+async fn scan_from(bucket: &Bucket, epoch: Epoch, first: Lsn) -> Result<Scanned> {
+    let mut scan = Scan::new(epoch, first);
     let mut open = JoinSet::new();
     loop {
         for request in scan.poll() {

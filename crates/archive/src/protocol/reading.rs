@@ -174,7 +174,16 @@ impl Reading {
                 match scanned {
                     None => {}
                     Some(Ok(scanned)) => self.scanned(scanned),
-                    Some(Err(error)) => self.fail(error),
+                    Some(Err(error)) => {
+                        let below = scan.below(&error);
+                        match below.filter(|below| self.ends_by(below.end.lsn)) {
+                            Some(below) => {
+                                self.push(below);
+                                self.list_segments();
+                            }
+                            None => self.fail(error),
+                        }
+                    }
                 }
             }
             // The seal may be younger than the scan. A new plan finds it, or it was removed.
@@ -184,10 +193,7 @@ impl Reading {
                 self.has_later = self.plan.epochs.last().map(|(epoch, _)| *epoch);
                 self.begin();
             }
-            (Stage::Later, Answer::Listed(_)) => {
-                self.stage = Stage::Segments;
-                self.todo.push(Request::List(Listing::Segments(Lsn(0))));
-            }
+            (Stage::Later, Answer::Listed(_)) => self.list_segments(),
             (Stage::Segments, Answer::Listed(keys)) => {
                 self.stage = Stage::Pruned(segments(&keys).collect());
                 self.todo.push(Request::List(Listing::Pruned));
@@ -239,15 +245,31 @@ impl Reading {
         });
     }
 
-    fn scanned(&mut self, scanned: Scanned) {
+    /// Returns true if a gap at that position does not concern what is wanted.
+    fn ends_by(&self, gap: Lsn) -> bool {
+        self.target.is_some_and(|target| target <= gap)
+    }
+
+    fn list_segments(&mut self) {
+        self.stage = Stage::Segments;
+        self.todo.push(Request::List(Listing::Segments(Lsn(0))));
+    }
+
+    /// Adds the next epoch to the plan.
+    fn push(&mut self, scanned: Scanned) -> Epoch {
         let first = match &self.hint {
             Some(hint) if !self.from_origin => hint.epoch,
             _ => Epoch(0),
         };
         let epoch = Epoch(first.0 + self.plan.epochs.len() as u64);
+        self.plan.epochs.push((epoch, scanned));
+        epoch
+    }
+
+    fn scanned(&mut self, scanned: Scanned) {
         let end = scanned.end;
         let is_sealed = scanned.seal.is_some();
-        self.plan.epochs.push((epoch, scanned));
+        let epoch = self.push(scanned);
         if is_sealed {
             self.stage = Stage::Scan(Scan::new(Epoch(epoch.0 + 1), end.lsn));
             return;
@@ -257,7 +279,10 @@ impl Reading {
         if has_later || self.hint.as_ref().is_some_and(|hint| hint.epoch > epoch) {
             let place = end.place;
             let (lsn, key) = (end.lsn, Some(Key::Place { epoch, place }));
-            return self.fail(Error::Gap { lsn, key });
+            return match self.ends_by(lsn) {
+                true => self.list_segments(),
+                false => self.fail(Error::Gap { lsn, key }),
+            };
         }
         self.stage = Stage::Later;
         self.todo.push(Request::List(Listing::After(epoch)));

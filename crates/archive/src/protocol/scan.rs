@@ -254,6 +254,21 @@ impl Scan {
         })
     }
 
+    /// Returns what lies below the hole that the scan has failed for.
+    pub(crate) fn below(&self, error: &Error) -> Option<Scanned> {
+        let Error::Gap { lsn, key } = error else {
+            return None;
+        };
+        let (lsn, Some(Key::Place { place, .. })) = (*lsn, key) else {
+            return None;
+        };
+        Some(Scanned {
+            base: self.base,
+            end: Base { place: *place, lsn },
+            seal: None,
+        })
+    }
+
     fn conclude(&self) -> Result<Scanned, Error> {
         let seal = self.seal().cloned();
         let place = seal.as_ref().map_or(self.free, |seal| seal.place);
