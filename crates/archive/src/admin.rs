@@ -3,8 +3,9 @@
 use crate::archive::{Archive, runtime};
 use crate::base::{bases, is_usable};
 use crate::bucket::Bucket;
+use crate::ends::{segments, stored_log};
 use crate::error::{Error, Result};
-use crate::format::{Point, StoredLog};
+use crate::format::Point;
 use crate::key::{Epoch, Key, MAX_MARK_LEN, is_mark_name};
 use crate::object::{Base, Mark, Object};
 use crate::owner::{last_chunk, newest_chunk, newest_epoch, newest_owner, start};
@@ -163,14 +164,6 @@ async fn time_of(bucket: &Bucket, key: &Key) -> Result<Option<u64>> {
     })
 }
 
-/// Returns the latest time in a segment.
-pub(crate) async fn latest_time(bucket: &Bucket, key: &Key) -> Result<u64> {
-    let bytes = bucket.read(key, Some(crate::format::PEEK_LEN)).await?;
-    let bytes = bytes.ok_or_else(|| deleted(key))?;
-    let time = bucket.codec()?.time(key, &bytes);
-    Ok(time.map_err(|reject| reject.of(key))?)
-}
-
 /// Returns the time of the first chunk from `start` on, while there are no segments.
 async fn first_time(bucket: &Bucket, start: Lsn) -> Result<Option<u64>> {
     let reading = Reading::new(None, 1).starting_at(start);
@@ -181,15 +174,6 @@ async fn first_time(bucket: &Bucket, start: Lsn) -> Result<Option<u64>> {
         }
     }
     Ok(None)
-}
-
-pub(crate) async fn segments(bucket: &Bucket) -> Result<Vec<(Lsn, Lsn, Key)>> {
-    let keys = bucket.list("s/", None, |key| matches!(key, Key::Segment { .. }));
-    let segments = keys.await?.into_iter().filter_map(|key| match key {
-        Key::Segment { from, to } => Some((from, to, key)),
-        _ => None,
-    });
-    Ok(segments.collect())
 }
 
 async fn marks(bucket: &Bucket) -> Result<Vec<Mark>> {
@@ -204,19 +188,6 @@ async fn marks(bucket: &Bucket) -> Result<Vec<Mark>> {
     }
     marks.sort_by_key(|mark| mark.lsn);
     Ok(marks)
-}
-
-pub(crate) async fn stored_log(bucket: &Bucket, key: &Key) -> Result<StoredLog> {
-    let Some(bytes) = bucket.read(key, None).await? else {
-        return Err(deleted(key));
-    };
-    let (codec, name) = (bucket.codec()?.clone(), key.clone());
-    let decoded = crate::bucket::blocking(move || codec.decode(&name, bytes)).await?;
-    Ok(decoded.map_err(|reject| reject.of(key))?.1)
-}
-
-fn deleted(key: &Key) -> Error {
-    Error::Invalid(format!("object {key} was deleted meanwhile: try again"))
 }
 
 async fn points_of(bucket: &Bucket, key: &Key) -> Result<Vec<Point>> {

@@ -18,6 +18,7 @@ mod attach;
 mod base;
 mod bucket;
 mod check;
+mod ends;
 mod error;
 mod fault;
 pub mod format;

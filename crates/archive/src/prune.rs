@@ -1,9 +1,9 @@
 //! Pruning: deleting what no wanted restore needs.
 
-use crate::admin::{latest_time, segments, stored_log};
 use crate::archive::{Archive, runtime};
 use crate::base::{bases, is_of_page_file, is_usable, not_needed, remove, remove_partial};
 use crate::bucket::Bucket;
+use crate::ends::{last_before, stored_log};
 use crate::error::{Error, Result};
 use crate::level::first_segment;
 use crate::object::Base;
@@ -45,20 +45,11 @@ impl Archive {
                 });
             };
             let newest = first_segment(&newest.control)?;
-            // A restore to the time ends at the first segment with a later point. The search is linear because
-            // the writer's clock may have gone back: behind that segment there may be older points.
-            let mut before = None;
-            for (_, to, key) in segments(&bucket).await? {
-                if to > start {
-                    if latest_time(&bucket, &key).await? > time {
-                        break;
-                    }
-                    before = Some(key);
+            // A restore to the time needs the log from the front on that it had in the segment before.
+            let to = match last_before(&bucket, time).await? {
+                Some((_, _, before)) => {
+                    first_segment(&stored_log(&bucket, &before).await?.control)?
                 }
-            }
-            // It needs the log from the front on that it had in the segment before.
-            let to = match before {
-                Some(before) => first_segment(&stored_log(&bucket, &before).await?.control)?,
                 None => start,
             };
             let start = cut(&bucket, start, to.min(newest), dry_run).await?;

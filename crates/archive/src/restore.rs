@@ -3,9 +3,11 @@
 use crate::archive::{Archive, runtime};
 use crate::base::{self, Needs, is_of_page_file, needs};
 use crate::bucket::Bucket;
+use crate::ends::{last_before, segments, stored_log};
 use crate::error::{Error, Result};
 use crate::format::random_nonce;
 use crate::key::{Epoch, Key, is_mark_name};
+use crate::level::first_segment;
 use crate::object::{Base, Object};
 use crate::owner::{claim, first_needed};
 use crate::piece::Piece;
@@ -129,10 +131,7 @@ impl Archive {
             if let Some(base) = &base {
                 import = import.front(base.id.lsn);
                 reading = reading.starting_at(base.first_segment);
-            } else if target == RestoreTo::End
-                // Only what the newest state needs. Another end may need older segments.
-                && let Some(needed) = first_needed(&bucket).await?
-            {
+            } else if let Some(needed) = needed_for(&bucket, &target).await? {
                 reading = reading.starting_at(needed);
             }
             let time = match target {
@@ -227,6 +226,26 @@ impl Archive {
             Ok((claimed.epoch, finish_with(import, base, writer).await?))
         })
     }
+}
+
+/// Returns the start of the first segment that the log needs which ends there, or a position below. `None` if the
+/// whole archive may be needed.
+async fn needed_for(bucket: &Bucket, to: &RestoreTo) -> Result<Option<Lsn>> {
+    let before = match to {
+        RestoreTo::Lsn(lsn) => {
+            let all = segments(bucket).await?.into_iter();
+            all.take_while(|(_, to, _)| to <= lsn).last()
+        }
+        RestoreTo::Time(time) => last_before(bucket, *time).await?,
+        _ => return first_needed(bucket).await,
+    };
+    let Some((_, end, key)) = before else {
+        return Ok(None);
+    };
+    let needed = first_segment(&stored_log(bucket, &key).await?.control)?;
+    // The log gets the front of the last part that is read as a whole. The part before has to be read, so that there
+    // is one.
+    Ok(Some(needed).filter(|needed| *needed < end))
 }
 
 /// Restores a base copy, if there is one. Returns the directory of the log.

@@ -77,6 +77,26 @@ fn objects(home: &Path, folder: &str) -> Vec<PathBuf> {
 }
 
 #[test]
+fn a_restore_reads_only_what_its_end_needs() {
+    let home = temp();
+    let (archive, ends) = fill(home.path(), 1 << 20);
+    let segments = objects(home.path(), "s");
+    assert!(segments.len() >= 7, "{segments:?}");
+    // The log from there on is in the last segments and in chunks.
+    for path in &segments[..segments.len() - 4] {
+        std::fs::remove_file(path).unwrap();
+    }
+    for n in [COMMITS - 20, COMMITS - 1] {
+        let (from, last) = restore(&archive, RestoreTo::Lsn(ends[n])).unwrap();
+        assert_eq!(last, n as u8);
+        assert!(from > ends[n - 65], "from {from} to {}", ends[n]);
+    }
+    let (from, last) = restore(&archive, RestoreTo::Time(u64::MAX)).unwrap();
+    assert!(from > ends[COMMITS - 65] && last == (COMMITS - 1) as u8);
+    restore(&archive, RestoreTo::Lsn(ends[10])).unwrap_err();
+}
+
+#[test]
 fn a_gap_leaves_the_ends_below_it() {
     let home = temp();
     let (archive, ends) = fill(home.path(), 128 << 20);
