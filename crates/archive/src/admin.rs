@@ -3,7 +3,7 @@
 use crate::archive::{Archive, runtime};
 use crate::base::{bases, is_usable};
 use crate::bucket::Bucket;
-use crate::ends::{segments, stored_log};
+use crate::ends::{lowest_end, segments, stored_log};
 use crate::error::{Error, Result};
 use crate::format::Point;
 use crate::key::{Epoch, Key, MAX_MARK_LEN, is_mark_name};
@@ -27,6 +27,8 @@ pub struct Contents {
     pub is_encrypted: bool,
     /// Position below which nothing can be restored.
     pub start: Lsn,
+    /// Lowest position at which a restored log can end; `None` in an empty archive.
+    pub lowest_end: Option<Lsn>,
     /// Exclusive end of what can be restored; `None` in an empty archive.
     pub end: Option<Lsn>,
     /// Front of the log at that end.
@@ -82,14 +84,21 @@ impl Archive {
             };
             let mut bases = bases(&bucket).await?;
             bases.retain(|base| is_usable(base, start));
+            let end = state.as_ref().map(|s| s.end);
+            let lowest_end = match (end, bases.first()) {
+                (Some(_), Some(base)) => Some(base.end),
+                (Some(end), None) => Some(lowest_end(&bucket, start, end).await?),
+                (None, _) => None,
+            };
             Ok(Contents {
+                lowest_end,
                 is_of_page_file: meta.is_some_and(|meta| is_log_of_page_file(&meta)),
                 bases,
                 log_id: identity.log_id,
                 created: identity.time,
                 is_encrypted: identity.is_encrypted(),
                 start,
-                end: state.as_ref().map(|s| s.end),
+                end,
                 front: state.as_ref().map(|s| s.front),
                 newest,
                 oldest,

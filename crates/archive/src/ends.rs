@@ -6,6 +6,7 @@ use crate::format::StoredLog;
 use crate::key::Key;
 use crate::owner::start;
 use logforce::Lsn;
+use logforce::replica::LogState;
 
 /// Returns the segments of the archive, by position.
 pub(crate) async fn segments(bucket: &Bucket) -> Result<Vec<(Lsn, Lsn, Key)>> {
@@ -52,4 +53,34 @@ pub(crate) async fn last_before(bucket: &Bucket, time: u64) -> Result<Option<(Ls
         }
     }
     Ok(before)
+}
+
+/// Returns the lowest position at which a restored log can end. One that ends below begins in a segment that was
+/// pruned. `end` is the end of the archive.
+pub(crate) async fn lowest_end(bucket: &Bucket, start: Lsn, end: Lsn) -> Result<Lsn> {
+    let mut parts = segments(bucket).await?;
+    parts.retain(|(_, to, _)| *to > start);
+    let is_pruned = bucket
+        .identity()
+        .is_some_and(|identity| start > identity.start);
+    if !is_pruned {
+        parts.truncate(1);
+    }
+    // The fronts in them ascend.
+    let (mut low, mut high) = (0, parts.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        let state = LogState::decode(&stored_log(bucket, &parts[middle].2).await?.control)?;
+        match state.first_segment < start {
+            true => low = middle + 1,
+            // A log can end within the first part.
+            false if middle == 0 => return Ok(state.front.max(start)),
+            false => high = middle,
+        }
+    }
+    Ok(match parts.get(low) {
+        Some((_, to, _)) => *to,
+        None if is_pruned => end,
+        None => start,
+    })
 }

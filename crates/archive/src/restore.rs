@@ -140,7 +140,7 @@ impl Archive {
             };
             let reader = LogReader::new(&bucket, reading);
             let import = copy(reader, log, import, time, progress).await?;
-            let import = import.ok_or_else(|| nothing(time))?;
+            let import = import.ok_or_else(|| nothing(time, lsn))?;
             finish_with(import, base.as_deref(), writer).await
         })
     }
@@ -277,10 +277,13 @@ async fn finish_with(
     }
 }
 
-fn nothing(time: Option<u64>) -> Error {
-    Error::Invalid(match time {
-        Some(_) => "the archive has nothing that is older: choose a later time".to_owned(),
-        None => "the archive is empty: nothing was archived yet".to_owned(),
+fn nothing(time: Option<u64>, lsn: Option<Lsn>) -> Error {
+    Error::Invalid(match (time, lsn) {
+        (Some(_), _) => "the archive has nothing that is older: choose a later time".to_owned(),
+        (_, Some(lsn)) => format!(
+            "the archive has nothing below LSN {lsn}: `logforce archive list` shows what can be restored"
+        ),
+        _ => "the archive is empty: nothing was archived yet".to_owned(),
     })
 }
 
@@ -315,7 +318,17 @@ async fn begin_import(
 }
 
 async fn blocking_finish(import: Import<'static>) -> Result<BackupReport> {
-    Ok(crate::bucket::blocking(move || import.finish()).await??)
+    let finished = crate::bucket::blocking(move || import.finish()).await?;
+    finished.map_err(|error| match error {
+        logforce::Error::BeyondEnd { lsn, end } => Error::Invalid(format!(
+            "the archive ends at LSN {end}, below LSN {lsn}: choose an end up to there"
+        )),
+        logforce::Error::Truncated { lsn, front } => Error::Invalid(format!(
+            "no log that ends there can be restored: it needs LSN {lsn}, and what the archive still has of it begins \
+             at LSN {front}. Choose a later end: `logforce archive list` shows the lowest one"
+        )),
+        error => error.into(),
+    })
 }
 
 /// Copies what the archive has beyond the copy, and makes it durable. A new copy begins at `from`, or with what

@@ -1,7 +1,7 @@
 //! Ends of restored logs: what a restore reads for one, and ends that the archive cannot give.
 
 use logforce::{Guarantee, Lsn, Options, Policy};
-use logforce_archive::{Archive, ArchiveOptions, AttachOptions, RestoreOptions, RestoreTo};
+use logforce_archive::{Archive, ArchiveOptions, AttachOptions, Error, RestoreOptions, RestoreTo};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -74,6 +74,13 @@ fn objects(home: &Path, folder: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+fn refusal(result: logforce_archive::Result<(Lsn, u8)>) -> String {
+    match result {
+        Err(Error::Invalid(why)) => why,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -151,4 +158,29 @@ fn a_gap_leaves_the_ends_below_it() {
     }
     assert!(archive.verify(None, &mut |_| {}).unwrap().damage[0].contains(&words));
     assert_eq!(restore(&archive, RestoreTo::Lsn(ends[149])).unwrap().1, 149);
+}
+
+/// They are mistakes of the user, and not damage.
+#[test]
+fn ends_that_the_archive_cannot_give() {
+    let home = temp();
+    let (archive, ends) = fill(home.path(), 1 << 20);
+    let before = archive.list().unwrap();
+    assert!(before.lowest_end < Some(ends[0]), "{before:?}");
+    let end = before.end.unwrap();
+    let beyond = refusal(restore(&archive, RestoreTo::Lsn(end.plus(1))));
+    assert!(beyond.contains(&format!("ends at LSN {end}")), "{beyond}");
+    let origin = refusal(restore(&archive, RestoreTo::Lsn(Lsn(0))));
+    assert!(origin.contains("nothing below LSN 0"), "{origin}");
+
+    let pruned = archive.prune(u64::MAX, false).unwrap().start;
+    assert!(pruned > before.start);
+    let after = archive.list().unwrap();
+    let lowest = after.lowest_end.unwrap();
+    assert!(lowest > pruned && lowest <= end, "{after:?}");
+    restore(&archive, RestoreTo::Lsn(lowest)).unwrap();
+    for lsn in [pruned.plus(1), Lsn(lowest.0 - 130_000)] {
+        let why = refusal(restore(&archive, RestoreTo::Lsn(lsn)));
+        assert!(why.contains("Choose a later end"), "{why}");
+    }
 }

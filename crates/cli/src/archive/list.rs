@@ -36,6 +36,8 @@ struct Result {
     /// Position below which nothing can be restored.
     start: u64,
     front: Option<u64>,
+    /// Lowest end of a restored log.
+    lowest_end: Option<u64>,
     end: Option<u64>,
     oldest: Option<String>,
     newest: Option<String>,
@@ -112,6 +114,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         encrypted: contents.is_encrypted,
         start: contents.start.0,
         front: contents.front.map(|front| front.0),
+        lowest_end: contents.lowest_end.map(|end| end.0),
         end: contents.end.map(|end| end.0),
         oldest: contents.oldest.map(date),
         newest: contents.newest.map(date),
@@ -171,7 +174,7 @@ fn text(url: &str, contents: &Contents, log: Option<&Behind>) -> String {
             "restores to",
             format!(
                 "LSN {} to {end}, {} of log; the newest state begins at LSN {}",
-                c.start,
+                c.lowest_end.unwrap_or(c.start),
                 bytes(end.since(c.start)),
                 c.front.unwrap_or(c.start)
             ),

@@ -516,6 +516,26 @@ fn what_no_restore_needs_is_pruned() {
         "{}",
         all_output(&gone)
     );
+    // An end that the archive cannot give is not damage.
+    let (start, lowest) = (list["start"].as_u64(), list["lowest_end"].as_u64());
+    assert!(start < lowest, "{list}");
+    let said = done(dir, &["list", "bucket"]);
+    assert!(
+        said.contains(&format!("LSN {} to", lowest.unwrap())),
+        "{said}"
+    );
+    let below = (start.unwrap() + 1).to_string();
+    for (to, words) in [
+        ("99999999999", "the archive ends at LSN"),
+        (&below, "a later end"),
+    ] {
+        let out = archive(
+            dir,
+            &[&["restore", "bucket", "not", "--to", to], &ACCEPT[..]].concat(),
+        );
+        assert_eq!(out.status.code(), Some(4), "{}", all_output(&out));
+        assert!(all_output(&out).contains(words), "{}", all_output(&out));
+    }
     done(dir, &[&["restore", "bucket", "to"], &ACCEPT[..]].concat());
     assert!(records(&dir.join("to")).ends_with(&records(&dir.join("log"))));
 }

@@ -410,15 +410,16 @@ impl<'a> Import<'a> {
     /// Makes the directory a log, durably. It is then as if it had been closed cleanly.
     ///
     /// # Errors
-    /// [`Error::Chunk`] without any chunk, or if [`ImportOptions::until`] was not reached.
+    /// [`Error::Chunk`] without any chunk; [`Error::BeyondEnd`] if [`ImportOptions::until`] was not reached;
+    /// [`Error::Truncated`] if the log with that end begins below the first chunk, or its front lies above.
     pub fn finish(mut self) -> Result<BackupReport> {
         let until = self.options.until;
         let (Some(anchor), Some(last)) = (self.end, self.last.take()) else {
             return self.refused(Lsn::ORIGIN, "there is none");
         };
-        if let Some(until) = until.filter(|until| anchor.lsn < *until) {
-            let why = format!("the log ends at LSN {}, below LSN {until}", anchor.lsn);
-            return self.refused(anchor.lsn, why);
+        if let Some(lsn) = until.filter(|until| anchor.lsn < *until) {
+            let end = anchor.lsn;
+            return Err(Error::BeyondEnd { lsn, end });
         }
         self.close_segment()?;
         // The front of the moment: that of the last chunk is younger if the chunk was cut.
@@ -460,12 +461,13 @@ impl<'a> Import<'a> {
             control.first_prev_crc = link;
         }
         let first = self.segments.first().map_or(anchor.lsn, |s| s.start);
-        if control.first_segment < first || control.front > anchor.lsn {
-            let why = format!(
-                "the log begins at LSN {} then, in a segment at LSN {}, and the first chunk begins at LSN {first}",
-                control.front, control.first_segment
-            );
-            return self.refused(first, why);
+        if control.first_segment < first {
+            let (lsn, front) = (control.front, first);
+            return Err(Error::Truncated { lsn, front });
+        }
+        if control.front > anchor.lsn {
+            let (lsn, front) = (anchor.lsn, control.front);
+            return Err(Error::Truncated { lsn, front });
         }
         // Otherwise they would take up space until the next truncation.
         self.remove_below(control.first_segment);
