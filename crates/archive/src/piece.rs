@@ -120,3 +120,32 @@ fn encode(
         },
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(from: u64, log: &'static [u8], meta: &'static [u8]) -> Piece {
+        let to = from + log.len() as u64;
+        Piece {
+            from: Lsn(from),
+            to: Lsn(to),
+            log: Bytes::from_static(log),
+            control: Bytes::from(to.to_le_bytes().to_vec()),
+            meta: Some(Bytes::from_static(meta)),
+            time: Some(to),
+            points: Vec::new(),
+            frames: 1,
+        }
+    }
+
+    #[test]
+    fn a_joined_piece_has_the_state_of_the_later_one() {
+        let both = piece(5, b"abc", b"older").joined(piece(8, b"de", b"newer"));
+        assert_eq!((both.from, both.to), (Lsn(5), Lsn(10)));
+        assert_eq!(both.log, b"abcde"[..]);
+        assert_eq!(both.meta, Some(Bytes::from_static(b"newer")));
+        assert_eq!(both.control, 10_u64.to_le_bytes()[..]);
+        assert_eq!((both.time, both.frames), (Some(10), 2));
+    }
+}
