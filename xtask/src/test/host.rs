@@ -70,12 +70,16 @@ fn looked_at(tier: Tier) -> &'static [&'static str] {
 /// targets, cargo leaves out the features that only tests need, and compiles all libraries again.
 pub const AS_FOR_TESTS: [&str; 2] = ["--test", "exhaustive"];
 
-/// Checks the formatting of both workspaces.
+/// Manifest of the example with SlateDB. It doubles the packages, so it is outside the workspace.
+const SLATEDB: &str = "examples/slatedb/Cargo.toml";
+
+/// Checks the formatting of all workspaces.
 pub fn fmt(setting: &Setting) -> Result<StageOutcome> {
     let mut outcome = StageOutcome::default();
     for (name, which) in [
         ("fmt", &["--all"][..]),
         ("fmt-benches", &["--manifest-path", BENCHES]),
+        ("fmt-slatedb", &["--manifest-path", SLATEDB]),
     ] {
         let mut command = cargo_command(setting);
         command.arg("fmt").args(which);
@@ -106,6 +110,15 @@ pub fn run(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
         _ => command.args(["test", "--no-run"]).args(parts),
     };
     one_command(setting, stage, &mut command)
+}
+
+/// Compiles the examples, and tests the one outside the workspace.
+pub fn examples(setting: &Setting) -> Result<StageOutcome> {
+    let mut outcome = run(Stage::Examples, setting)?;
+    let mut slatedb = cargo_command(setting);
+    slatedb.args(["test", "--locked", "--manifest-path", SLATEDB]);
+    outcome += tests(setting, "examples-slatedb", &mut slatedb)?;
+    Ok(outcome)
 }
 
 /// Runs a stage that is one command.

@@ -281,7 +281,8 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
             Ok(StageOutcome::of(counts, lines))
         }
         Stage::Fmt => host::fmt(setting),
-        Stage::Clippy | Stage::Docs | Stage::Build | Stage::Examples => host::run(stage, setting),
+        Stage::Clippy | Stage::Docs | Stage::Build => host::run(stage, setting),
+        Stage::Examples => host::examples(setting),
         Stage::Tests => suites::run(setting),
         Stage::Exhaustive => suites::exhaustive(setting),
         Stage::Simulation => simulation::run(setting),
