@@ -269,6 +269,7 @@ impl Archive {
                     return Err(error);
                 }
             };
+            shared.note(claimed.first, claimed.first, None);
             let _ = claimed_to.send(claimed.epoch);
             let upload = bucket.for_upload();
             Upload::new(upload, source, claimed, options.settings, shared.clone())?

@@ -433,6 +433,7 @@ fn an_encrypted_archive_needs_its_key() {
         assert_eq!(out.status.code(), Some(status), "{said}");
         assert!(said.contains(words), "{said}");
     }
+    done(dir, &["run", "log", "--release"]);
     fs::create_dir(dir.join("plain")).unwrap();
     done(dir, &["run", "log", "plain", "--once"]);
     let out = archive(dir, &["list", "plain", "--key-file", "key"]);

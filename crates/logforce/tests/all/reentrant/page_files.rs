@@ -3,6 +3,7 @@
 use super::{Home, OnDrop, Once, assert_complete, public_functions, wait, within_limit};
 use crate::common::*;
 use logforce::pages::{self, CommitMode, ErrorKind, Options, PageFile, Transaction};
+use logforce::replica::ReplicaOptions;
 use logforce::{BackupOptions, Guarantee, Policy};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,12 @@ const CALLS: &[Call] = &[
     ("path", |file, _| _ = file.path().exists()),
     ("guarantee", |file, _| _ = file.guarantee()),
     ("checkpoint", |file, _| drop(file.checkpoint())),
+    ("replicate", |file, _| {
+        if let Ok(mut replica) = file.replicate(ReplicaOptions::new()) {
+            let _ = replica.read(1 << 20);
+            let _ = replica.confirm(replica.position());
+        }
+    }),
     ("stats", |file, _| _ = file.stats()),
     ("close", |file, _| drop(file.clone().close())),
     ("commit", |file, _| write(file, 1, |t| drop(t.commit()))),
