@@ -217,7 +217,7 @@ impl Upload {
         self.writer.offer(piece.to, front, time);
         let object = None;
         self.flying.insert(place, Flight { piece, object });
-        // What came meanwhile begins its own delay. Otherwise a busy log would have a put for each commit.
+        // Begins a delay for what has come since. Otherwise a busy log would have a put for each commit.
         let pending = self.source.as_ref().map_or(0, Source::pending);
         self.since = (pending > 0).then(Instant::now);
         Ok(true)

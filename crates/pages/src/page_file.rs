@@ -143,8 +143,8 @@ impl PageFile {
     /// ([`BaseReader`](crate::BaseReader)). A checkpoint does not truncate what the replica has not confirmed.
     ///
     /// # Errors
-    /// Those of `Log::replicate`; [`OtherOption`](crate::Error::OtherOption) for a copy-on-write file, which
-    /// has no log.
+    /// [`OtherOption`](crate::Error::OtherOption) for a copy-on-write file, which has no log; those of
+    /// `Log::replicate`.
     pub fn replicate(&self, options: ReplicaOptions) -> Result<Replication> {
         self.store().replicate(options)
     }

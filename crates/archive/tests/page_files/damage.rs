@@ -145,7 +145,7 @@ fn pruning_keeps_the_wanted_copies_and_their_log() {
     assert!(state == model.state(last));
     let kept = archive.keep_bases(1, false).unwrap();
     assert_eq!(kept.bases, 2);
-    // What the newest archived front needs stays as well.
+    // Segments that the newest archived front needs stay as well.
     assert!((bases[1].first_segment.0..=bases[3].first_segment.0).contains(&kept.start.0));
     assert_eq!(list().bases, bases[3..]);
     assert_eq!(objects(home.path(), "d").len() as u64, bases[3].parts);

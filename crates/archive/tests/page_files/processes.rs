@@ -60,7 +60,7 @@ fn the_page_file_of_a_killed_process_is_restored() {
         let attached = archive
             .attach_directory(&path.join("log"), attach_options())
             .unwrap();
-        // What the process prints is read meanwhile: a full pipe would stop it.
+        // Reads the output meanwhile: a full pipe would stop the process.
         let reader = std::thread::spawn(move || acknowledged.last());
         let made = base(&archive, &path);
         assert!(made.is_ok(), "{made:?}, {:?}", attached.status());

@@ -227,7 +227,7 @@ fn at_its_limit_the_log_drops_or_refuses() {
         let kind = refused.as_ref().map(logforce::Error::kind);
         let expected = is_refused.then_some(logforce::ErrorKind::ReplicaBehind);
         assert_eq!(kind, expected, "{choice}: {refused:?}");
-        // Where it drops, the front has passed what is not archived.
+        // The front has passed what is not archived, if the choice is to drop.
         let kept = log.front_lsn().since(front);
         assert_eq!(kept > 256 << 10, !is_refused, "{choice}: {kept}");
         drop(log);

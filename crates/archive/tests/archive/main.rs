@@ -1,5 +1,9 @@
 //! The archive in a directory, as its users call it.
 
+mod damage;
+mod ends;
+mod owners;
+
 use logforce::{ErrorKind, Guarantee, Log, Lsn, Options, Policy};
 use logforce_archive::{Archive, ArchiveOptions, AttachOptions, RestoreOptions, RestoreTo};
 use std::path::Path;
@@ -219,93 +223,6 @@ fn another_process_archives_the_log() {
 }
 
 #[test]
-fn a_takeover_deposes_the_owner() {
-    let home = temp();
-    let archive = archive(home.path());
-    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
-    let attach = || AttachOptions::new().synchronous().owner("machine a");
-    let attached = archive.attach(&log, attach()).unwrap();
-    let acknowledged = std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            let mut acknowledged = Vec::new();
-            for n in 0.. {
-                match log.commit_with(record(n), Policy::Replicated) {
-                    Ok(at) => acknowledged.push((at.start, record(n))),
-                    Err(_) => break,
-                }
-            }
-            acknowledged
-        });
-        std::thread::sleep(Duration::from_millis(300));
-        let to = home.path().join("standby");
-        let (epoch, report) = archive
-            .takeover(&to, "machine b", Guarantee::ProcessCrash, &mut |_| {})
-            .unwrap();
-        assert_eq!(epoch.0, 2);
-        assert!(report.end > Lsn(0));
-        writer.join().unwrap()
-    });
-    let error = attached.close().unwrap_err();
-    assert!(error.is_deposed(), "{error}");
-    assert!(error.to_string().contains("machine b"), "{error}");
-    let refused = log.commit(b"split brain").unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Poisoned);
-    let text = format!("{refused:?} {refused}");
-    assert!(
-        text.contains("'machine b', epoch 2") && !text.contains("another opening"),
-        "{text}"
-    );
-    let standby = logforce::open_existing(home.path().join("standby"), options()).unwrap();
-    let there = records(&standby);
-    for acknowledged in &acknowledged {
-        assert!(there.contains(acknowledged));
-    }
-    assert!(!acknowledged.is_empty());
-    let attached = archive
-        .attach(
-            &standby,
-            AttachOptions::new().synchronous().owner("machine b"),
-        )
-        .unwrap();
-    standby.commit_with(b"goes on", Policy::Replicated).unwrap();
-    // The old machine comes back.
-    drop(log);
-    let log = logforce::open_existing(home.path().join("log"), options()).unwrap();
-    let error = archive.attach(&log, attach()).unwrap_err();
-    assert!(error.is_deposed(), "{error}");
-    attached.close().unwrap();
-    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
-    assert_eq!(records(&copy), records(&standby));
-}
-
-#[test]
-fn another_log_and_an_older_copy_are_refused() {
-    let home = temp();
-    let archive = archive(home.path());
-    let path = home.path().join("log");
-    let log = logforce::create_new(&path, options()).unwrap();
-    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
-    log.commit(b"one").unwrap();
-    attached.close().unwrap();
-    let early = restore(&archive, &home.path().join("early"), RestoreTo::End).unwrap();
-    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
-    log.commit(record(299)).unwrap();
-    attached.close().unwrap();
-    let other = logforce::create_new(home.path().join("other"), options()).unwrap();
-    let error = archive.attach(&other, AttachOptions::new()).unwrap_err();
-    assert!(error.to_string().contains("belongs to log"), "{error}");
-    let error = archive.attach(&early, AttachOptions::new()).unwrap_err();
-    // Its own first batch may reach as far as the archive.
-    let text = error.to_string();
-    let is_refused = text.contains("below the archive's end") || text.contains("another history");
-    assert!(is_refused, "{text}");
-    // The refusals have left the archive to its owner.
-    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
-    log.commit(b"still mine").unwrap();
-    attached.close().unwrap();
-}
-
-#[test]
 fn restores_end_at_a_position_or_a_time() {
     let home = temp();
     let archive = archive(home.path());
@@ -424,116 +341,6 @@ fn contents_marks_verification_and_pruning() {
     assert!(sampled.objects < damaged.objects && sampled.end.is_none());
 }
 
-/// The hint decides nothing: without it, epochs are counted from the first one.
-#[test]
-fn a_damaged_hint_is_a_missing_one() {
-    let home = temp();
-    let archive = archive(home.path());
-    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
-    let attach = || archive.attach(&log, AttachOptions::new().synchronous());
-    for n in 0..3 {
-        let attached = attach().unwrap();
-        log.commit_with(record(n), Policy::Replicated).unwrap();
-        attached.close().unwrap();
-    }
-    let hint = home.path().join("bucket/hint");
-    let bytes = std::fs::read(&hint).unwrap();
-    for damaged in [&bytes[..bytes.len() - 1], &[0; 200], &[]] {
-        std::fs::write(&hint, damaged).unwrap();
-        let named = archive.verify(None, &mut |_| {}).unwrap().damage;
-        assert!(named.len() == 1 && named[0].contains("hint"), "{named:?}");
-        assert_eq!(archive.list().unwrap().epoch.0, 3);
-        let to = tempfile::tempdir_in(home.path()).unwrap();
-        let copy = restore(&archive, &to.path().join("copy"), RestoreTo::End).unwrap();
-        assert_eq!(records(&copy), records(&log));
-    }
-    let attached = attach().unwrap();
-    assert_eq!(attached.epoch().0, 4);
-    attached.close().unwrap();
-    assert_eq!(archive.verify(None, &mut |_| {}).unwrap().damage, [""; 0]);
-}
-
-/// Each gap and each damaged object is named, also behind the first one, and those beside the log.
-#[test]
-fn a_verification_goes_on_behind_the_first_damage() {
-    let home = temp();
-    let archive = archive(home.path());
-    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
-    for n in 0..160 {
-        log.commit(vec![n; 60_000]).unwrap();
-    }
-    let options = AttachOptions::new()
-        .chunk_size(128 << 10)
-        .segment_size(1 << 20);
-    archive.attach(&log, options).unwrap().close().unwrap();
-    archive.mark("before", None).unwrap();
-    let bucket = home.path().join("bucket");
-    let damage = || archive.verify(None, &mut |_| {}).unwrap().damage;
-    assert_eq!(damage(), [""; 0]);
-    assert_eq!(archive.verify(Some(1e-9), &mut |_| {}).unwrap().objects, 1);
-
-    let mark = std::fs::read(bucket.join("m/before")).unwrap();
-    std::fs::write(bucket.join("m/before"), &mark[..100]).unwrap();
-    let named = damage();
-    assert!(
-        named.len() == 1 && named[0].contains("m/before"),
-        "{named:?}"
-    );
-    std::fs::write(bucket.join("m/before"), &mark).unwrap();
-
-    let segments = std::fs::read_dir(bucket.join("s")).unwrap();
-    let mut segments: Vec<_> = segments.map(|e| e.unwrap().path()).collect();
-    segments.sort();
-    let mut gaps = Vec::new();
-    for path in [&segments[1], &segments[4]] {
-        std::fs::remove_file(path).unwrap();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let (from, to) = name.split_once('-').unwrap();
-        let lsn = |text: &str| text.parse::<u64>().unwrap();
-        gaps.push(format!("gap from LSN {} to {}", lsn(from), lsn(to)));
-    }
-    let named = damage();
-    assert_eq!(named.len(), 2, "{named:?}");
-    for gap in &gaps {
-        assert!(named.iter().any(|n| n.contains(gap)), "{gap}: {named:?}");
-    }
-    // Listed, and not there.
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::symlink("nowhere", &segments[1]).unwrap();
-        let named = damage();
-        assert!(
-            named.len() == 2 && named[0].contains("is listed and cannot be read"),
-            "{named:?}"
-        );
-        let failed = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap_err();
-        assert!(failed.to_string().contains("gap"), "{failed}");
-    }
-}
-
-/// A copy of the log that went another way must not depose the owner.
-#[test]
-fn a_copy_that_went_another_way_leaves_the_owner_alone() {
-    let home = temp();
-    let archive = archive(home.path());
-    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
-    let attached = archive
-        .attach(&log, AttachOptions::new().synchronous())
-        .unwrap();
-    log.commit_with(b"one", Policy::Replicated).unwrap();
-    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
-    log.commit_with(record(7), Policy::Replicated).unwrap();
-    // As long as the log, and other bytes.
-    while copy.durable_lsn() < log.durable_lsn() {
-        copy.commit(record(8)).unwrap();
-    }
-    let refused = archive.attach(&copy, AttachOptions::new()).unwrap_err();
-    assert!(!refused.is_deposed(), "{refused}");
-    log.commit_with(b"still the owner", Policy::Replicated)
-        .unwrap();
-    attached.close().unwrap();
-}
-
 /// Code of `docs/archive.md`. It is only compiled, because it needs a bucket.
 #[allow(dead_code)]
 mod documented {
@@ -556,48 +363,16 @@ mod documented {
 
 #[test]
 fn the_documentation_shows_code_that_compiles() {
-    let page = include_str!("../../../docs/archive.md");
+    let page = include_str!("../../../../docs/archive.md");
     let (_, block) = page.split_once("```rust\n").unwrap();
     let (block, rest) = block.split_once("```").unwrap();
     assert!(!rest.contains("```rust"));
     let lines = |text: &'static str| text.lines().map(str::trim).collect::<Vec<_>>();
-    let (block, compiled) = (lines(block), lines(include_str!("archive.rs")));
+    let (block, compiled) = (lines(block), lines(include_str!("main.rs")));
     assert!(
         compiled.windows(block.len()).any(|w| w == block),
         "{block:?}"
     );
-}
-
-/// The last object of an epoch that is not the newest is its seal.
-#[test]
-fn a_missing_seal_is_named() {
-    let home = temp();
-    let archive = archive(home.path());
-    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
-    for epoch in 0..4 {
-        log.commit(record(epoch)).unwrap();
-        let attached = archive.attach(&log, AttachOptions::new()).unwrap();
-        attached.close().unwrap();
-    }
-    let damage = || archive.verify(None, &mut |_| {}).unwrap().damage;
-    assert_eq!(damage(), [""; 0]);
-    let bucket = home.path().join("bucket");
-    for has_hint in [true, false] {
-        if !has_hint {
-            std::fs::remove_file(bucket.join("hint")).unwrap();
-            assert_eq!(damage(), [""; 0]);
-        }
-        for epoch in 0..3 {
-            let places = std::fs::read_dir(bucket.join(format!("e/{epoch:020}"))).unwrap();
-            let seal = places.map(|e| e.unwrap().path()).max().unwrap();
-            let bytes = std::fs::read(&seal).unwrap();
-            std::fs::remove_file(&seal).unwrap();
-            let named = damage();
-            let name = format!("e/{epoch:020}/");
-            assert!(named.len() == 1 && named[0].contains(&name), "{named:?}");
-            std::fs::write(&seal, bytes).unwrap();
-        }
-    }
 }
 
 const DELAY: Duration = Duration::from_millis(100);
@@ -644,90 +419,4 @@ fn an_archive_ends_beside_a_busy_writer() {
             contents.chunks
         );
     });
-}
-
-/// Until a log that is being created has its first opening, nothing may be claimed for it. One archiver of
-/// several meets that moment.
-#[test]
-fn an_archive_of_a_log_that_is_being_created() {
-    let home = temp();
-    for n in 0..6 {
-        let archive = archive(&home.path().join(n.to_string()));
-        let path = home.path().join(format!("log-{n}"));
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                let log = logforce::create_new(&path, options().calibrate(true)).unwrap();
-                log.commit(b"the first").unwrap();
-                log.close().unwrap();
-            });
-            let attached = loop {
-                match archive.attach_directory(&path, AttachOptions::new()) {
-                    Err(logforce_archive::Error::Log(_)) => std::thread::yield_now(),
-                    attached => break attached,
-                }
-            };
-            attached.unwrap().close().unwrap();
-            writer.join().unwrap();
-        });
-        let attached = archive.attach_directory(&path, AttachOptions::new());
-        attached.unwrap().close().unwrap();
-    }
-}
-
-/// A log knows its last openings only, and its archive may have been made in an earlier one.
-#[test]
-fn an_archive_is_continued_after_many_openings() {
-    let home = temp();
-    let archive = archive(home.path());
-    let path = home.path().join("log");
-    for opening in 0..136 {
-        let log = logforce::open_or_create(&path, options()).unwrap();
-        log.commit(record(opening)).unwrap();
-        log.close().unwrap();
-        if opening == 0 || opening == 135 {
-            let attached = archive.attach_directory(&path, AttachOptions::new());
-            attached.unwrap().close().unwrap();
-        }
-    }
-    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
-    assert_eq!(records(&copy).len(), 136);
-}
-
-#[test]
-fn a_second_archiver_of_the_same_log_is_named() {
-    let home = temp();
-    let archive = archive(home.path());
-    let path = home.path().join("log");
-    let log = logforce::create_new(&path, options()).unwrap();
-    let first = AttachOptions::new().synchronous();
-    let first = archive.attach(&log, first).unwrap();
-    let second = archive.attach_directory(&path, AttachOptions::new().owner("twin"));
-    let lost = log.commit_with(b"one", Policy::Replicated).unwrap_err();
-    assert_eq!(lost.kind(), ErrorKind::ReplicaLost, "{lost}");
-    assert!(
-        lost.to_string()
-            .contains("another archiver of this log, `twin`"),
-        "{lost}"
-    );
-    // The log is the same, and goes on.
-    log.commit(b"two").unwrap();
-    assert!(!first.close().unwrap_err().is_deposed());
-    second.unwrap().close().unwrap();
-}
-
-/// The archive was created when the log had nothing, and has nothing of what was truncated since.
-#[test]
-fn a_log_that_was_truncated_meanwhile_is_refused() {
-    let home = temp();
-    let archive = archive(home.path());
-    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
-    let attach = || archive.attach(&log, AttachOptions::new());
-    attach().unwrap().close().unwrap();
-    assert_eq!(archive.list().unwrap().chunks, 1, "the seal alone");
-    for _ in 0..20 {
-        log.commit(vec![3; 50_000]).unwrap();
-    }
-    log.truncate_front(log.durable_lsn()).unwrap();
-    let refused = attach().unwrap_err().to_string();
-    assert!(refused.contains("begin an archive at another"), "{refused}");
 }

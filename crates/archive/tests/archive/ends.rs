@@ -1,24 +1,13 @@
 //! Ends of restored logs: what a restore reads for one, and ends that the archive cannot give.
 
-use logforce::{Guarantee, Lsn, Options, Policy};
+use super::{options, temp};
+use logforce::{Guarantee, Lsn, Policy};
 use logforce_archive::{Archive, ArchiveOptions, AttachOptions, Error, RestoreOptions, RestoreTo};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 const COMMITS: usize = 150;
 /// Commits that the log keeps.
 const KEPT: usize = 12;
-
-fn temp() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-fn options() -> Options {
-    Options::new()
-        .require(Guarantee::ProcessCrash)
-        .calibrate(false)
-        .segment_size(256 << 10)
-}
 
 /// Archives a log whose commits are one chunk each. Returns the ends of its records.
 fn fill(home: &Path, segment_size: u64) -> (Archive, Vec<Lsn>) {
