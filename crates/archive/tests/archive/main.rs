@@ -389,16 +389,17 @@ fn an_archive_ends_beside_a_busy_writer() {
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let order = std::sync::atomic::Ordering::Relaxed;
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            let mut end = Lsn(0);
-            while !is_over.load(order) {
-                end = log.commit(b"and one more").unwrap().end;
-            }
-            end
+        // Several, so that there is always something durable that was not read.
+        let writers = [(); 6].map(|()| {
+            scope.spawn(|| {
+                while !is_over.load(order) {
+                    log.commit(b"and one more").unwrap();
+                }
+            })
         });
         // Long enough for several chunks by their delay, and for thousands of commits.
         let begun = std::time::Instant::now();
-        while attached.status().chunks < 3 {
+        while attached.status().chunks < 8 {
             std::thread::sleep(Duration::from_millis(5));
         }
         let end = log.commit(b"before the end").unwrap().end;
@@ -410,7 +411,7 @@ fn an_archive_ends_beside_a_busy_writer() {
         );
         attached.close().unwrap();
         is_over.store(true, order);
-        assert!(writer.join().unwrap() > end);
+        writers.map(|writer| writer.join().unwrap());
         let contents = archive.list().unwrap();
         assert!(contents.end >= Some(end));
         assert!(
