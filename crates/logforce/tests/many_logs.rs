@@ -240,9 +240,8 @@ fn too_few_descriptors_for_the_limits() {
     let dir = tempfile::tempdir().expect("made");
     let paths: Vec<_> = (0..LOGS).map(|n| dir.path().join(n.to_string())).collect();
     let before = getrlimit(Resource::Nofile);
-    // Suffices for the direct reads of sixteen concurrent openings, which do not wait for a descriptor. On a
-    // busy machine all of them may reach that point together. Three descriptors for each log would be more.
-    let few = (descriptors() + LOGS + 200) as u64;
+    // A lock for each log, and the files of sixteen that are opened at once. Those of all logs would be more.
+    let few = (descriptors() + LOGS + 100) as u64;
     let limit = rustix::process::Rlimit {
         current: Some(few),
         maximum: before.maximum,

@@ -6,8 +6,8 @@ use crate::environment::fd_budget::FdBudget;
 use logforce_device::failure::os_number;
 use logforce_device::sync::AtomicU32;
 use logforce_device::{
-    DirEntry, Directory, Facts, File, FileIdentity, ForwardDirectory, OpenFile, Runtime,
-    Whereabouts,
+    DirEntry, Directory, Facts, File, FileIdentity, ForwardDirectory, ForwardFile, OpenFile,
+    ReadSource, Runtime, Whereabouts, WriteQueue,
 };
 use std::io;
 use std::sync::Arc;
@@ -26,6 +26,16 @@ fn lacks_descriptors(e: &io::Error) -> bool {
 
 struct RetryingDirectory {
     inner: Arc<dyn Directory>,
+    retries: Arc<Retries>,
+}
+
+struct RetryingFile {
+    inner: Arc<dyn File>,
+    retries: Arc<Retries>,
+}
+
+/// Means of a retry.
+struct Retries {
     fd_budget: Arc<FdBudget>,
     runtime: Arc<dyn Runtime>,
 }
@@ -36,18 +46,15 @@ pub(crate) fn retrying(
     fd_budget: Arc<FdBudget>,
     runtime: Arc<dyn Runtime>,
 ) -> Arc<dyn Directory> {
-    Arc::new(RetryingDirectory {
-        inner,
-        fd_budget,
-        runtime,
-    })
+    let retries = Arc::new(Retries { fd_budget, runtime });
+    Arc::new(RetryingDirectory { inner, retries })
 }
 
 /// Makes the call, and repeats it while the process has no descriptor for it, for about a second.
 pub(crate) fn retry<T>(
     fd_budget: &FdBudget,
     runtime: &dyn Runtime,
-    call: impl Fn() -> io::Result<T>,
+    mut call: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {
     for _ in 1..ATTEMPTS {
         match call() {
@@ -61,9 +68,9 @@ pub(crate) fn retry<T>(
     call()
 }
 
-impl RetryingDirectory {
-    fn call<T>(&self, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        retry(&self.fd_budget, &*self.runtime, call)
+impl Retries {
+    fn call<T>(&self, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        retry(&self.fd_budget, &*self.runtime, &mut call)
     }
 }
 
@@ -73,51 +80,68 @@ impl ForwardDirectory for RetryingDirectory {
     }
 
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
-        self.call(|| self.inner.open(name, how))
+        let inner = self.retries.call(|| self.inner.open(name, how))?;
+        let retries = self.retries.clone();
+        Ok(Arc::new(RetryingFile { inner, retries }))
     }
 
     fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        self.call(|| self.inner.entries())
+        self.retries.call(|| self.inner.entries())
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.call(|| self.inner.rename(from, to))
+        self.retries.call(|| self.inner.rename(from, to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.call(|| self.inner.remove(name))
+        self.retries.call(|| self.inner.remove(name))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.call(|| self.inner.sync())
+        self.retries.call(|| self.inner.sync())
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.call(|| self.inner.lock(name))
+        self.retries.call(|| self.inner.lock(name))
     }
 
     fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.call(|| self.inner.lock_file(name))
+        self.retries.call(|| self.inner.lock_file(name))
     }
 
     fn facts(&self) -> io::Result<Facts> {
-        self.call(|| self.inner.facts())
+        self.retries.call(|| self.inner.facts())
     }
 
     fn facts_for_writing(&self) -> io::Result<Facts> {
-        self.call(|| self.inner.facts_for_writing())
+        self.retries.call(|| self.inner.facts_for_writing())
     }
 
     fn free_space(&self) -> io::Result<u64> {
-        self.call(|| self.inner.free_space())
+        self.retries.call(|| self.inner.free_space())
     }
 
     fn whereabouts(&self) -> io::Result<Whereabouts> {
-        self.call(|| self.inner.whereabouts())
+        self.retries.call(|| self.inner.whereabouts())
     }
 
     fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
-        self.call(|| self.inner.identity_of(name))
+        self.retries.call(|| self.inner.identity_of(name))
+    }
+}
+
+impl ForwardFile for RetryingFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
+    }
+
+    /// Reads. The first read past the cache opens another descriptor.
+    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
+        (self.retries).call(|| self.inner.read_at(offset, buf, source))
+    }
+
+    fn write_queue(self: Arc<Self>, depth: usize) -> Option<Box<dyn WriteQueue>> {
+        self.inner.clone().write_queue(depth)
     }
 }
 
