@@ -14,7 +14,7 @@ use crate::storage::control_file::{self, ControlFile};
 use crate::storage::directory::check_path;
 use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::segment_header::{HeaderRead, read_header};
-use crate::storage::transfer::write;
+use crate::storage::transfer::write_part;
 use crate::storage::zero_fill::zeroes_help;
 use logforce_device::{AlignedBuf, Barrier, File, Guarantee, OpenFile, System};
 use logforce_format::{
@@ -105,6 +105,8 @@ pub struct Import<'a> {
     /// Last position at or below it at which a log can end.
     end: Option<Anchor>,
     segment: Option<OpenSegment>,
+    /// Memory of the writes, kept between them.
+    buf: Option<AlignedBuf>,
     /// Headers of all segments, in order.
     segments: Vec<SegmentHeader>,
     /// Link of the first batch to the one before it; `None` if the first chunk does not begin with both.
@@ -156,6 +158,7 @@ impl<'a> Import<'a> {
             chain: ChunkChain::new(),
             end: None,
             segment: None,
+            buf: None,
             segments: Vec::new(),
             first_link: None,
             whole: None,
@@ -385,9 +388,11 @@ impl<'a> Import<'a> {
             let path = self.target.path(&segment.name);
             while !piece.is_empty() {
                 let (head, rest) = piece.split_at(piece.len().min(CHUNK));
-                let mut buf = AlignedBuf::zeroed(head.len(), ALIGNMENT);
-                buf.copy_from_slice(head);
-                write(&*segment.file, segment.len, buf).map_err(Error::io("write", &path))?;
+                let buf = self.buf.take();
+                let mut buf = buf.unwrap_or_else(|| AlignedBuf::zeroed(CHUNK, ALIGNMENT));
+                buf[..head.len()].copy_from_slice(head);
+                let written = write_part(&*segment.file, segment.len, buf, 0..head.len());
+                self.buf = Some(written.map_err(Error::io("write", &path))?);
                 segment.len += head.len() as u64;
                 piece = rest;
             }

@@ -240,6 +240,8 @@ impl RawReader {
         let from = self.state.at;
         let (mut state, mut bytes, mut frames) = (self.state, Vec::new(), 0);
         let mut end = None;
+        // One allocation for most chunks, which end a little behind `max`.
+        bytes.reserve(limit.since(from).min(max.saturating_add(max / 8)) as usize);
         while state.at < limit {
             let batch = self.load(state, control)?;
             state = batch.next;
