@@ -1,9 +1,10 @@
 //! A bucket in memory: the operations of S3 that an archive uses.
 
-use crate::http::{Request, Response};
+use crate::http::{Request, Response, unescape};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Copy of the objects between two deletions.
 #[derive(Debug)]
@@ -11,14 +12,14 @@ pub(crate) enum Kept {
     No,
     /// To be made after this number of further deletions.
     After(u32),
-    Yes(BTreeMap<String, Vec<u8>>),
+    Yes(BTreeMap<String, Arc<Vec<u8>>>),
 }
 
 /// Bucket in memory.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     pub(crate) name: String,
-    pub(crate) objects: BTreeMap<String, Vec<u8>>,
+    pub(crate) objects: BTreeMap<String, Arc<Vec<u8>>>,
     /// Copy of the objects, if one was asked for.
     pub(crate) kept: Kept,
     /// False for a store that ignores `If-None-Match`.
@@ -29,8 +30,9 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     /// Does a request. Its caller holds the lock of the bucket, so that a conditional put is one step.
-    pub(crate) fn answer(&mut self, request: &Request) -> Response {
-        let path = request.path.trim_start_matches('/');
+    pub(crate) fn answer(&mut self, request: &mut Request) -> Response {
+        let path = request.path.clone();
+        let path = path.trim_start_matches('/');
         let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
         if bucket != self.name {
             return Response::error(404, "NoSuchBucket");
@@ -52,7 +54,7 @@ impl Bucket {
         }
     }
 
-    fn put(&mut self, request: &Request, key: &str) -> Response {
+    fn put(&mut self, request: &mut Request, key: &str) -> Response {
         if let Some(condition) = request.header("if-none-match")
             && self.has_conditional_create
         {
@@ -63,9 +65,26 @@ impl Bucket {
                 return Response::error(412, "PreconditionFailed");
             }
         }
-        let tag = tag(&request.body);
-        self.objects.insert(key.to_owned(), request.body.clone());
-        Response::new(200, "").with("ETag", tag)
+        let Some(source) = request.header("x-amz-copy-source") else {
+            let tag = tag(&request.body);
+            self.objects
+                .insert(key.to_owned(), Arc::new(std::mem::take(&mut request.body)));
+            return Response::new(200, "").with("ETag", tag);
+        };
+        let source = unescape(source.trim_start_matches('/'));
+        let object = match source.split_once('/') {
+            Some((bucket, key)) if bucket == self.name => self.objects.get(key).cloned(),
+            _ => return Response::error(404, "NoSuchBucket"),
+        };
+        let Some(object) = object else {
+            return Response::error(404, "NoSuchKey");
+        };
+        let result = format!(
+            "<CopyObjectResult><ETag>{}</ETag></CopyObjectResult>",
+            escape(&tag(&object))
+        );
+        self.objects.insert(key.to_owned(), object);
+        Response::new(200, result).with("Content-Type", "application/xml")
     }
 
     fn get(&self, request: &Request, key: &str) -> Response {
@@ -78,7 +97,7 @@ impl Bucket {
                 .with("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
         };
         let Some(range) = request.header("range") else {
-            return described(Response::new(200, object.clone()));
+            return described(Response::new(200, object.to_vec()));
         };
         let ends = range.strip_prefix("bytes=").and_then(|ends| {
             let (first, last) = ends.split_once('-')?;

@@ -152,7 +152,10 @@ impl Server {
     }
 
     /// Gives access to the objects, to look at, damage, swap or delete them.
-    pub fn with_objects<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> T {
+    pub fn with_objects<T>(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, Arc<Vec<u8>>>) -> T,
+    ) -> T {
         change(&mut lock(&self.shared.bucket).objects)
     }
 
@@ -162,7 +165,7 @@ impl Server {
     }
 
     /// Returns the copy that [`keep_after`](Self::keep_after) has made; `None` if there were fewer deletions.
-    pub fn kept(&self) -> Option<BTreeMap<String, Vec<u8>>> {
+    pub fn kept(&self) -> Option<BTreeMap<String, Arc<Vec<u8>>>> {
         match std::mem::replace(&mut lock(&self.shared.bucket).kept, Kept::No) {
             Kept::Yes(objects) => Some(objects),
             _ => None,

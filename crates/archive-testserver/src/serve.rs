@@ -83,7 +83,7 @@ impl Shared {
     }
 
     /// Does a request, unless all are refused.
-    fn answer(&self, request: &Request) -> Result<Response, Ended> {
+    fn answer(&self, request: &mut Request) -> Result<Response, Ended> {
         if request.method == "PUT" {
             self.wait(self.put_latency)?;
         }
@@ -92,7 +92,7 @@ impl Shared {
     }
 
     /// Plays the fault of a request and returns its answer, with the fault that the answer has.
-    fn play(&self, request: &Request) -> Result<(Response, bool), Ended> {
+    fn play(&self, request: &mut Request) -> Result<(Response, bool), Ended> {
         self.wait_for_thaw()?;
         self.count(&request.method);
         let (fault, delay, stall) = {
@@ -161,8 +161,8 @@ pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener) {
 fn connection(shared: &Shared, stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
-    while let Some(request) = Request::read(&mut reader)? {
-        let Ok((response, is_half)) = shared.play(&request) else {
+    while let Some(mut request) = Request::read(&mut reader)? {
+        let Ok((response, is_half)) = shared.play(&mut request) else {
             break;
         };
         response.write(&mut &*stream, request.method != "HEAD", is_half)?;

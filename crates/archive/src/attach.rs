@@ -85,8 +85,9 @@ impl AttachOptions {
         self
     }
 
-    /// Sets the size of the segments that replace chunks, in bytes of log, 1 to 128 MiB. Up to five times as
-    /// much is kept in memory; beyond that, chunks wait for the segments. Default: 32 MiB.
+    /// Sets the size of the segments that replace small chunks, in bytes of log, 1 to 128 MiB. Up to five times
+    /// as much is kept in memory; beyond that, chunks wait for the segments. The store copies chunks of at
+    /// least an eighth of it. Default: 32 MiB.
     pub fn segment_size(mut self, bytes: u64) -> Self {
         self.settings.segment_size = bytes.clamp(1 << 20, 128 << 20);
         self

@@ -20,6 +20,14 @@ pub(crate) trait Machine {
     fn is_done(&self) -> bool;
 }
 
+/// Content of a chunk or a segment that is created.
+#[derive(Clone)]
+pub(crate) enum Body {
+    Bytes(Bytes),
+    /// The object at this key.
+    CopyOf(Key),
+}
+
 /// Answer to a request, with the part of the log that came with it.
 pub(crate) type Performed = Result<(Answer, Option<StoredLog>)>;
 
@@ -219,12 +227,12 @@ impl Bucket {
         *lock(&self.shared.trouble) = None;
     }
 
-    /// Carries out one request. `body` has the bytes of a chunk or a segment that is created. With `whole`, a
-    /// part of the log that is read comes with its bytes.
+    /// Carries out one request. `body` is for a chunk or a segment that is created. With `whole`, a part of the
+    /// log that is read comes with its bytes.
     pub(crate) async fn perform(
         &self,
         request: &Request,
-        body: Option<Bytes>,
+        body: Option<Body>,
         whole: bool,
     ) -> Performed {
         let store = self.store();
@@ -257,17 +265,20 @@ impl Bucket {
                 }
             }
             Request::Create(object) => {
-                let bytes = match body {
-                    Some(bytes) => bytes,
-                    None => self
-                        .codec()?
-                        .encode(object)
-                        .map_err(|reject| reject.of(&object.key()))?,
+                let key = object.key();
+                let created = match body {
+                    Some(Body::Bytes(bytes)) => store.create(&key, bytes).await,
+                    Some(Body::CopyOf(from)) => match store.copy(&from, &key).await {
+                        store::Answer::Missing => return Err(deleted(&from)),
+                        copied => copied,
+                    },
+                    None => {
+                        let bytes = self.codec()?.encode(object);
+                        let bytes = bytes.map_err(|reject| reject.of(&key))?;
+                        store.create(&key, bytes).await
+                    }
                 };
-                store
-                    .create(&object.key(), bytes)
-                    .await
-                    .map(|()| Answer::Done)
+                created.map(|()| Answer::Done)
             }
             Request::Replace(hint) => {
                 let object = Object::Hint(hint.clone());
@@ -373,6 +384,11 @@ fn name_of(request: &Request) -> String {
         Request::Create(object) => object.key().to_string(),
         Request::Replace(_) => Key::Hint.to_string(),
     }
+}
+
+/// Returns the error for an object that was found before.
+pub(crate) fn deleted(key: &Key) -> Error {
+    Error::Invalid(format!("object {key} was deleted meanwhile: try again"))
 }
 
 /// Runs a computation in another thread.

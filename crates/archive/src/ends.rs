@@ -1,7 +1,7 @@
 //! Segments of an archive, and the ends that a restored log can have.
 
-use crate::bucket::Bucket;
-use crate::error::{Error, Result};
+use crate::bucket::{Bucket, deleted};
+use crate::error::Result;
 use crate::format::StoredLog;
 use crate::key::Key;
 use crate::owner::start;
@@ -25,10 +25,6 @@ pub(crate) async fn stored_log(bucket: &Bucket, key: &Key) -> Result<StoredLog> 
     let (codec, name) = (bucket.codec()?.clone(), key.clone());
     let decoded = crate::bucket::blocking(move || codec.decode(&name, bytes)).await?;
     Ok(decoded.map_err(|reject| reject.of(key))?.1)
-}
-
-fn deleted(key: &Key) -> Error {
-    Error::Invalid(format!("object {key} was deleted meanwhile: try again"))
 }
 
 /// Returns the latest time in a segment.

@@ -1,17 +1,18 @@
 //! Second level: whole segments in place of many small chunks. A restore of many small objects is slow, and
 //! each of them costs a request.
 
-use crate::bucket::{Bucket, blocking, panicked};
+use crate::bucket::{Body, Bucket, blocking, panicked};
 use crate::error::{Error, Result};
+use crate::gather::{Content, Gathered};
 use crate::object::{Object, Segment};
-use crate::piece::{Piece, encode_segment};
+use crate::piece::Piece;
 use crate::protocol::{Cover, Reading, Request, Writer};
 use crate::reader::{LogReader, ReadPart};
 use logforce::Lsn;
 use std::collections::HashMap;
 use tokio::task::JoinSet;
 
-/// Objects that are read at once for the part of the log that an earlier owner has left in chunks.
+/// Objects that are read, or put, at once.
 const WINDOW: usize = 8;
 /// Pieces that wait for a segment, in segments.
 const MAX_WAITING: u64 = 4;
@@ -22,8 +23,8 @@ pub(crate) struct Level {
     segment_size: u64,
     /// End of the archive when this opening claimed it.
     first: Lsn,
-    /// Confirmed pieces that no segment has yet, contiguous.
-    pieces: Vec<Piece>,
+    /// Confirmed pieces that no segment has yet.
+    waiting: Gathered,
     job: JoinSet<Done>,
     is_swept: bool,
     /// Failure for which no further segments are made in this opening.
@@ -33,7 +34,7 @@ pub(crate) struct Level {
 /// End of a job.
 pub(crate) enum Done {
     /// Segments hold the log up to here. The pieces follow them, and lie below those of this opening.
-    Covered(Result<(Lsn, Vec<Piece>)>),
+    Covered(Result<(Lsn, Gathered)>),
     Removed(Result<Lsn>),
     Swept(Result<()>),
 }
@@ -44,7 +45,7 @@ impl Level {
             bucket,
             segment_size,
             first,
-            pieces: Vec::new(),
+            waiting: Gathered::new(segment_size),
             job: JoinSet::new(),
             is_swept: false,
             failed: None,
@@ -67,44 +68,30 @@ impl Level {
     /// Adds a confirmed piece.
     pub(crate) fn add(&mut self, piece: Piece) {
         if self.failed.is_none() {
-            self.pieces.push(piece);
+            self.waiting.add(piece);
         }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.pieces.iter().map(|p| p.log.len() as u64).sum()
     }
 
     /// Returns true if no more may be read, because of the memory of the pieces that wait for a segment.
     pub(crate) fn is_behind(&self) -> bool {
-        self.bytes() >= MAX_WAITING * self.segment_size
+        self.waiting.bytes() >= MAX_WAITING * self.segment_size
     }
 
-    /// Begins to put a segment if there is enough for one, and no other job.
+    /// Begins to put segments if there is enough for one, and no other job.
     pub(crate) fn go_on(&mut self, writer: &mut Writer) {
-        if !self.job.is_empty() || self.bytes() < self.segment_size || self.failed.is_some() {
+        if !self.job.is_empty() || self.failed.is_some() {
             return;
         }
-        let mut bytes = 0;
-        let count = self.pieces.iter().take_while(|piece| {
-            let is_in = bytes < self.segment_size;
-            bytes += piece.log.len() as u64;
-            is_in
-        });
-        let count = count.count();
-        let pieces: Vec<Piece> = self.pieces.drain(..count).collect();
-        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
+        let contents = self.waiting.take_complete(WINDOW);
+        let segments: Vec<Segment> = contents.iter().map(Content::segment).collect();
+        let Some(first) = segments.first() else {
             return;
         };
-        let segment = Segment {
-            from: first.from,
-            to: last.to,
-        };
-        let cover = writer.cover(Some(segment.from), &[segment]);
-        let bucket = self.bucket.clone();
+        let cover = writer.cover(Some(first.from), &segments);
+        let (bucket, none) = (self.bucket.clone(), Gathered::new(self.segment_size));
         self.job.spawn(async move {
-            let covered = put_segment(&bucket, cover, segment, pieces).await;
-            Done::Covered(covered.map(|covered| (covered, Vec::new())))
+            let covered = put_segments(&bucket, cover, contents).await;
+            Done::Covered(covered.map(|covered| (covered, none)))
         });
     }
 
@@ -120,8 +107,8 @@ impl Level {
     pub(crate) fn ended(&mut self, done: Result<Done>, writer: &mut Writer) -> Result<()> {
         match done? {
             Done::Covered(Ok((covered, before))) => {
-                let later = std::mem::replace(&mut self.pieces, before);
-                self.pieces.extend(later);
+                let later = std::mem::replace(&mut self.waiting, before);
+                self.waiting.append(later);
                 match writer.raise(covered) {
                     Some(mut removal) => {
                         let bucket = self.bucket.clone();
@@ -141,7 +128,7 @@ impl Level {
             Done::Covered(Err(error)) | Done::Removed(Err(error)) | Done::Swept(Err(error)) => {
                 // Restores are slower now, and nothing is lost: the chunks stay.
                 self.failed = Some(error.to_string());
-                self.pieces.clear();
+                self.waiting.clear();
             }
         }
         self.go_on(writer);
@@ -173,24 +160,28 @@ impl Level {
     }
 }
 
-/// Puts one segment. Returns the position up to which segments hold the log.
-async fn put_segment(
-    bucket: &Bucket,
-    cover: Cover,
-    segment: Segment,
-    pieces: Vec<Piece>,
-) -> Result<Lsn> {
-    let mut encoder = bucket.codec()?.encoder();
-    let bytes = blocking(move || encode_segment(&mut encoder, segment, &pieces)).await?;
-    let key = Object::Segment(segment).key();
-    let bytes = bytes.map_err(|reject| reject.of(&key))?;
-    run_cover(bucket, cover, &HashMap::from([(segment, bytes)])).await
+/// Puts segments. Returns the position up to which segments hold the log.
+async fn put_segments(bucket: &Bucket, cover: Cover, contents: Vec<Content>) -> Result<Lsn> {
+    let mut bodies = HashMap::new();
+    for content in contents {
+        let body = match content {
+            Content::Copy { segment, chunk } => (segment, Body::CopyOf(chunk)),
+            Content::Small(small) => {
+                let segment = small.segment;
+                let mut encoder = bucket.codec()?.encoder();
+                let bytes = blocking(move || small.encode(&mut encoder)).await??;
+                (segment, Body::Bytes(bytes))
+            }
+        };
+        bodies.extend([body]);
+    }
+    run_cover(bucket, cover, &bodies).await
 }
 
 async fn run_cover(
     bucket: &Bucket,
     mut cover: Cover,
-    bodies: &HashMap<Segment, bytes::Bytes>,
+    bodies: &HashMap<Segment, Body>,
 ) -> Result<Lsn> {
     let mut open = JoinSet::new();
     loop {
@@ -223,32 +214,28 @@ async fn take_over(
     cover: Cover,
     first: Lsn,
     size: u64,
-) -> Result<(Lsn, Vec<Piece>)> {
+) -> Result<(Lsn, Gathered)> {
     let mut covered = run_cover(bucket, cover, &HashMap::new()).await?;
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut waiting = Gathered::new(size);
     if covered >= first {
-        return Ok((covered, pieces));
+        return Ok((covered, waiting));
     }
     let reading = Reading::new(Some(first), WINDOW).starting_at(covered);
     let mut reader = LogReader::new(bucket, reading);
     while let Some(part) = reader.next().await? {
         match part {
             // Pruned meanwhile.
-            ReadPart::Start(_) => pieces.clear(),
-            ReadPart::Piece(piece) => pieces.push(piece),
+            ReadPart::Start(_) => waiting.clear(),
+            ReadPart::Piece(piece) => waiting.add(piece),
         }
-        if pieces.iter().map(|p| p.log.len() as u64).sum::<u64>() >= size
-            && let (Some(begin), Some(end)) = (pieces.first(), pieces.last())
-        {
-            let segment = Segment {
-                from: begin.from,
-                to: end.to,
-            };
-            let cover = Cover::new(segment.from, Some(segment.from), vec![segment]);
-            covered = put_segment(bucket, cover, segment, std::mem::take(&mut pieces)).await?;
+        let contents = waiting.take_complete(WINDOW);
+        let segments: Vec<Segment> = contents.iter().map(Content::segment).collect();
+        if let Some(from) = segments.first().map(|first| first.from) {
+            let cover = Cover::new(from, Some(from), segments);
+            covered = put_segments(bucket, cover, contents).await?;
         }
     }
-    Ok((covered, pieces))
+    Ok((covered, waiting))
 }
 
 /// Returns the start of the first segment that a copy needs which ends with a part with this control slot.

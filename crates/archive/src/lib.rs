@@ -22,6 +22,7 @@ mod ends;
 mod error;
 mod fault;
 pub mod format;
+mod gather;
 pub mod key;
 mod level;
 #[cfg(test)]

@@ -183,6 +183,14 @@ pub struct Hint {
     pub first: Lsn,
 }
 
+impl Segment {
+    /// Returns the number of bytes of the log in it.
+    #[allow(clippy::len_without_is_empty, reason = "a segment is not empty")]
+    pub fn len(&self) -> u64 {
+        self.to.since(self.from)
+    }
+}
+
 impl Object {
     /// Returns the key of the object.
     pub fn key(&self) -> Key {

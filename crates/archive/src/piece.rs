@@ -1,10 +1,11 @@
 //! Pieces of the log on their way to the archive or back.
 
-use crate::format::{Encoder, LogPart, Point, Points, Reject, StoredLog};
-use crate::object::{Object, Segment};
+use crate::format::{Encoder, LogPart, Point, Reject, StoredLog};
+use crate::key::Key;
+use crate::object::Object;
 use bytes::Bytes;
 use logforce::Lsn;
-use logforce::replica::{LogChunk, joined_control};
+use logforce::replica::LogChunk;
 
 /// Part of the log, with what a copy that ends with it needs.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub(crate) struct Piece {
     pub(crate) points: Vec<Point>,
     /// Number of records, and parts of records.
     pub(crate) frames: u64,
+    /// Chunk that consists of this piece, if it is in the archive.
+    pub(crate) chunk: Option<Key>,
 }
 
 impl Piece {
@@ -32,6 +35,7 @@ impl Piece {
             time: Some(time),
             points: Vec::new(),
             frames: chunk.frames,
+            chunk: None,
         }
     }
 
@@ -45,6 +49,7 @@ impl Piece {
             time,
             points: stored.points,
             frames: 0,
+            chunk: None,
         }
     }
 
@@ -54,6 +59,7 @@ impl Piece {
             from: self.from,
             log: [&self.log[..], &next.log].concat().into(),
             frames: self.frames + next.frames,
+            chunk: None,
             ..next
         }
     }
@@ -61,64 +67,29 @@ impl Piece {
     /// Returns the part from `at` on.
     pub(crate) fn starting_at(mut self, at: Lsn) -> Piece {
         let passed = at.since(self.from).min(self.log.len() as u64);
+        self.chunk = self.chunk.filter(|_| passed == 0);
         self.log = self.log.split_off(passed as usize);
         self.from = self.from.max(at);
         self
     }
 
-    /// Encodes the object of one piece.
+    /// Returns the points in time that it stands for.
+    pub(crate) fn points(&self) -> impl Iterator<Item = Point> {
+        let at_end = self.time.map(|time| Point { time, lsn: self.to });
+        self.points.iter().copied().chain(at_end)
+    }
+
+    /// Encodes its object.
     pub(crate) fn encode(&self, encoder: &mut Encoder, object: &Object) -> Result<Bytes, Reject> {
-        encode(encoder, object, std::slice::from_ref(self), &[])
+        let control = self.control[..].try_into();
+        let part = LogPart {
+            control: control.map_err(|_| Reject::Contradiction)?,
+            meta: self.meta.as_deref(),
+            points: &[],
+            log: &[&self.log],
+        };
+        encoder.encode(object, &part)
     }
-}
-
-/// Encodes a segment of contiguous pieces.
-pub(crate) fn encode_segment(
-    encoder: &mut Encoder,
-    segment: Segment,
-    pieces: &[Piece],
-) -> Result<Bytes, Reject> {
-    let mut points = Points::default();
-    for piece in pieces {
-        for point in &piece.points {
-            points.push(*point);
-        }
-        if let Some(time) = piece.time {
-            let lsn = piece.to;
-            points.push(Point { time, lsn });
-        }
-    }
-    encode(
-        encoder,
-        &Object::Segment(segment),
-        pieces,
-        points.as_slice(),
-    )
-}
-
-fn encode(
-    encoder: &mut Encoder,
-    object: &Object,
-    pieces: &[Piece],
-    points: &[Point],
-) -> Result<Bytes, Reject> {
-    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
-        return Err(Reject::Contradiction);
-    };
-    // With the front of the first piece, so that a restore can end within.
-    let control = joined_control(&first.control, &last.control);
-    let control = control.map_err(|_| Reject::Contradiction)?;
-    let control = control[..].try_into().map_err(|_| Reject::Contradiction)?;
-    let log: Vec<&[u8]> = pieces.iter().map(|piece| &piece.log[..]).collect();
-    encoder.encode(
-        object,
-        &LogPart {
-            control,
-            meta: last.meta.as_deref(),
-            points,
-            log: &log,
-        },
-    )
 }
 
 #[cfg(test)]
@@ -136,6 +107,7 @@ mod tests {
             time: Some(to),
             points: Vec::new(),
             frames: 1,
+            chunk: None,
         }
     }
 

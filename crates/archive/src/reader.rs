@@ -95,7 +95,8 @@ impl LogReader {
         let Some(stored) = self.bodies.remove(&key) else {
             return Err(Error::Invalid(format!("the bytes of {key} were not read")));
         };
-        let piece = Piece::of_stored(from, to, time, stored);
+        let mut piece = Piece::of_stored(from, to, time, stored);
+        piece.chunk = Some(key).filter(|key| matches!(key, Key::Place { .. }));
         let piece = match self.at {
             Some(at) if from < at => piece.starting_at(at),
             _ => piece,

@@ -1,8 +1,9 @@
 //! Upload: from the log to chunks, with several puts in flight, and from chunks to segments.
 
-use crate::bucket::{Bucket, Performed, blocking, panicked};
+use crate::bucket::{Body, Bucket, Performed, blocking, panicked};
 use crate::error::{Error, Result};
 use crate::format::Encoder;
+use crate::key::Key;
 use crate::level::Level;
 use crate::object::Object;
 use crate::piece::Piece;
@@ -295,7 +296,13 @@ impl Upload {
         while let Some(first) = self.flying.first_entry()
             && first.get().piece.to <= confirmed
         {
-            let piece = first.remove().piece;
+            let epoch = self.writer.epoch();
+            let key = Key::Place {
+                epoch,
+                place: *first.key(),
+            };
+            let mut piece = first.remove().piece;
+            piece.chunk = Some(key);
             self.shared.note_chunk(&piece);
             self.level.add(piece);
             is_new = true;
@@ -338,7 +345,8 @@ async fn put(
     });
     let (answer, object) = match made {
         Ok(bytes) => {
-            let answer = bucket.perform(&request, Some(bytes.clone()), false).await;
+            let body = Some(Body::Bytes(bytes.clone()));
+            let answer = bucket.perform(&request, body, false).await;
             (answer, Some(bytes))
         }
         Err(error) => (Err(error), None),

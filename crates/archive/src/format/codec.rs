@@ -5,6 +5,7 @@ use super::facts;
 use super::header::{self, HEADER_LEN, Head, Kind, Stored};
 use super::identity::Identity;
 use super::log_part::{LogPart, MAX_BODY_LEN, StoredLog};
+use super::points::Point;
 use super::reject::Reject;
 use crate::key::Key;
 use crate::object::{Object, Part};
@@ -16,6 +17,9 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, compress_bound};
 
 /// Compression level: the fastest of zstd's regular ones, because an upload must keep up with the log.
 const LEVEL: i32 = 1;
+/// Samples by which a large payload is judged, and the length of each in bytes.
+const SAMPLES: usize = 16;
+const SAMPLE: usize = 8 << 10;
 /// Largest payload of an object without a part of the log, in bytes.
 const MAX_NOTE_LEN: u64 = 1024;
 /// Largest payload of a part of a base copy, in bytes.
@@ -98,7 +102,12 @@ impl Codec {
         }
         let object = facts::join(key, &head, &[])?;
         let (_, body) = self.open(bytes)?;
-        Ok((object, StoredLog::parse(head.from, head.to, body)?))
+        let mut log = StoredLog::parse(head.from, head.to, body)?;
+        if facts::is_copied_chunk(key, &head) && log.points.is_empty() {
+            let (time, lsn) = (head.time, head.to);
+            log.points.push(Point { time, lsn });
+        }
+        Ok((object, log))
     }
 
     /// Returns the time in the header of an object: the latest one in a segment.
@@ -261,8 +270,12 @@ impl Encoder {
         let bound: usize = slices().map(|slice| compress_bound(slice.len())).sum();
         let mut bytes = Vec::with_capacity(HEADER_LEN + bound + TAG_LEN);
         bytes.resize(HEADER_LEN, 0);
-        for slice in slices() {
-            self.compress(slice, &mut bytes)?;
+        if self.may_shrink(slices())? {
+            for slice in slices() {
+                self.compress(slice, &mut bytes)?;
+            }
+        } else {
+            slices().for_each(|slice| bytes.extend_from_slice(slice));
         }
         let is_compressed = ((bytes.len() - HEADER_LEN) as u64) < body_len;
         if !is_compressed {
@@ -270,6 +283,24 @@ impl Encoder {
             slices().for_each(|slice| bytes.extend_from_slice(slice));
         }
         self.codec.finish(head, body_len, is_compressed, bytes)
+    }
+
+    /// Returns false if samples of the largest slice do not shrink: then the compression, which takes most of
+    /// the time of an upload, is left out.
+    fn may_shrink<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]>) -> Result<bool, Reject> {
+        let largest = slices.max_by_key(|slice| slice.len()).unwrap_or_default();
+        let stride = largest.len() / SAMPLES;
+        if stride < 2 * SAMPLE {
+            return Ok(true);
+        }
+        let samples: Vec<u8> = largest
+            .chunks(stride)
+            .flat_map(|part| &part[..part.len().min(SAMPLE)])
+            .copied()
+            .collect();
+        let mut compressed = Vec::with_capacity(compress_bound(samples.len()));
+        self.compress(&samples, &mut compressed)?;
+        Ok(compressed.len() < samples.len() / 32 * 31)
     }
 
     /// Appends a frame. The space for it was reserved, so that zstd makes it in one pass.

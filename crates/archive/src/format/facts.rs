@@ -138,8 +138,17 @@ pub(super) fn split(log_id: LogId, object: &Object) -> (Head, &[u8]) {
     }
 }
 
+/// Returns true if a chunk stands for a segment: the store has copied it.
+pub(super) fn is_copied_chunk(key: &Key, head: &Head) -> bool {
+    head.kind == Kind::Chunk && matches!(key, Key::Segment { .. })
+}
+
 /// Returns the object `key` of a header and a note. A chunk, a segment or a part has no note.
 pub(super) fn join(key: &Key, head: &Head, note: &[u8]) -> Result<Object, Reject> {
+    let (from, to) = (head.from, head.to);
+    if is_copied_chunk(key, head) && *key == (Key::Segment { from, to }) {
+        return Ok(Object::Segment(Segment { from, to }));
+    }
     let base_id = || BaseId {
         lsn: head.from,
         random: head.nonce.0 as u64,

@@ -24,6 +24,8 @@ pub(super) struct Cloud {
     prefix: String,
     /// False for buckets of S3 Express, which list in any order.
     lists_in_order: bool,
+    /// False for Azure, where a copy may go on after the answer.
+    copies: bool,
 }
 
 impl Cloud {
@@ -58,6 +60,7 @@ impl Cloud {
             url: url.trim_end_matches('/').to_owned(),
             prefix,
             lists_in_order: !bucket.ends_with("--x-s3"),
+            copies: !matches!(service, Service::Azure),
         })
     }
 
@@ -83,6 +86,21 @@ impl Cloud {
         let options = PutOptions::from(mode);
         let put = self.store.put_opts(&path, PutPayload::from(bytes), options);
         self.within(limit, operation, name, put).await.map(drop)
+    }
+
+    /// Copies an object over what is at the name `to`.
+    pub(super) async fn copy(&self, from: &str, to: &str, limit: Duration) -> Answer<()> {
+        if !self.copies {
+            return Answer::Refused(StoreError {
+                doing: Operation::Copy.verb(),
+                subject: format!("{}/{from}", self.url),
+                cause: "the service may answer before it has copied".to_owned(),
+                remedy: None,
+            });
+        }
+        let (source, target) = (self.path(from), self.path(to));
+        let copy = self.store.copy(&source, &target);
+        self.within(limit, Operation::Copy, from, copy).await
     }
 
     /// Reads at most the first `len` bytes. The beginning of the answer has a time limit, and then the rest

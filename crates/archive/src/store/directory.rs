@@ -85,6 +85,20 @@ impl Directory {
         self.answer("replace", name, replaced)
     }
 
+    /// Gives an object a second name, durably.
+    pub(super) fn copy(&self, from: &str, to: &str) -> Answer<()> {
+        let path = self.root.join(to);
+        let copy = || {
+            self.make_folders(&path)?;
+            match disk::link(&self.root.join(from), &path) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                _ => disk::sync_folder(parent(&path))?,
+            }
+            Ok(Answer::Done(()))
+        };
+        self.answer("copy", from, copy())
+    }
+
     /// Reads at most the first `limit` bytes. With `durable`, a power cut does not take the object back.
     pub(super) fn get(&self, name: &str, limit: u64, durable: bool) -> Answer<Bytes> {
         let path = self.root.join(name);

@@ -59,6 +59,11 @@ fn an_answer_comes_after_every_sync() {
         assert_eq!(read, Answer::Done(Bytes::from_static(b"on")));
         assert_eq!(calls(), expected);
     }
+    for first in [true, false] {
+        assert_eq!(directory.copy(OBJECT, "s/0"), Answer::Done(()));
+        let made = ["make s", "sync .", "link s/0", "sync s"];
+        assert_eq!(calls(), made[if first { 0 } else { 2 }..]);
+    }
     assert_eq!(directory.delete(OBJECT), Answer::Done(()));
     assert_eq!(calls(), ["remove e/1/0", "sync e/1"]);
 }

@@ -86,6 +86,19 @@ impl Store {
         self.replace_named(key.to_string(), bytes).await
     }
 
+    /// Gives an object a second name, at which there is none, or an equal object. `Done` means that it is
+    /// durable there. The store copies the bytes itself, if it can.
+    pub async fn copy(&self, from: &Key, to: &Key) -> Answer<()> {
+        match self.copy_named(from.to_string(), to.to_string()).await {
+            // Not each store can, and not with each set of rights.
+            Answer::Refused(_) => match self.get(from).await {
+                Answer::Done(bytes) => self.create(to, bytes).await,
+                answer => answer.map(drop),
+            },
+            copied => copied,
+        }
+    }
+
     /// Reads an object. An object larger than [`Codec::max_object_len`] is cut there, and so fails its check.
     pub async fn get(&self, key: &Key) -> Answer<Bytes> {
         self.get_named(key.to_string(), Codec::max_object_len() + 1, false)
@@ -193,6 +206,21 @@ impl Store {
             Backend::Cloud(cloud) => {
                 let limit = self.time_limit.of(bytes.len() as u64);
                 cloud.replace(&name, bytes, limit).await
+            }
+        }
+    }
+
+    async fn copy_named(&self, from: String, to: String) -> Answer<()> {
+        match &self.backend {
+            Backend::Directory(directory) => {
+                let (directory, name) = (directory.clone(), from.clone());
+                self.blocking("copy", from, 0, move || directory.copy(&name, &to))
+                    .await
+            }
+            #[cfg(feature = "cloud")]
+            Backend::Cloud(cloud) => {
+                let limit = self.time_limit.of(Codec::max_object_len());
+                cloud.copy(&from, &to, limit).await
             }
         }
     }

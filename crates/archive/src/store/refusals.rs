@@ -12,6 +12,7 @@ use std::error::Error as _;
 pub(super) enum Operation {
     Create,
     Replace,
+    Copy,
     Get,
     Delete,
     List,
@@ -22,6 +23,7 @@ impl Operation {
         match self {
             Operation::Create => "create",
             Operation::Replace => "replace",
+            Operation::Copy => "copy",
             Operation::Get => "read",
             Operation::Delete => "delete",
             Operation::List => "list",
@@ -91,7 +93,12 @@ pub(super) fn answer<T>(operation: Operation, subject: String, error: &Error) ->
         {
             Answer::Exists
         }
-        (Error::NotFound { .. }, _) if matches!(operation, Operation::Get | Operation::Delete) => {
+        (Error::NotFound { .. }, _)
+            if matches!(
+                operation,
+                Operation::Copy | Operation::Get | Operation::Delete
+            ) =>
+        {
             Answer::Missing
         }
         // A range of an empty object cannot be had, and no object of an archive is empty.

@@ -3,6 +3,7 @@
 mod damage;
 mod ends;
 mod owners;
+mod segments;
 
 use logforce::{ErrorKind, Guarantee, Log, Lsn, Options, Policy};
 use logforce_archive::{Archive, ArchiveOptions, AttachOptions, RestoreOptions, RestoreTo};
@@ -77,74 +78,6 @@ fn synchronous_commits_are_in_the_archive() {
     attached.close().unwrap();
     let refused = log.commit_with(b"alone", Policy::Replicated).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NoReplica);
-}
-
-#[test]
-fn an_archive_goes_on_over_restarts_and_small_chunks_become_segments() {
-    let home = temp();
-    let archive = archive(home.path());
-    let path = home.path().join("log");
-    let mut n = 0;
-    for round in 0..4 {
-        let log = logforce::open_or_create(&path, options()).unwrap();
-        let options = AttachOptions::new().synchronous().segment_size(1 << 20);
-        let attached = archive.attach(&log, options).unwrap();
-        assert_eq!(attached.epoch().0, round + 1);
-        while n < (round + 1) as u32 * 70 {
-            log.commit_with(vec![n as u8; 15_000], Policy::Replicated)
-                .unwrap();
-            n += 1;
-        }
-        log.clone().close().unwrap();
-        attached.close().unwrap();
-    }
-    let log = logforce::open_existing(&path, options()).unwrap();
-    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
-    assert_eq!(records(&copy), records(&log));
-    let count = |folder: &str| {
-        let path = home.path().join("bucket").join(folder);
-        let mut stack = vec![path];
-        let mut files = 0;
-        while let Some(path) = stack.pop() {
-            for entry in std::fs::read_dir(&path).into_iter().flatten() {
-                let entry = entry.unwrap();
-                match entry.file_type().unwrap().is_dir() {
-                    true => stack.push(entry.path()),
-                    false => files += 1,
-                }
-            }
-        }
-        files
-    };
-    assert!(count("s") >= 3, "{} segments", count("s"));
-    assert!(count("e") < 150, "{} chunks and seals", count("e"));
-}
-
-/// The segments are smaller than what waits for them.
-#[test]
-fn a_backlog_becomes_segments_of_their_size() {
-    const CHUNK: u64 = 128 << 10;
-    const SEGMENT: u64 = 1 << 20;
-    let home = temp();
-    let archive = archive(home.path());
-    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
-    for n in 0..160 {
-        log.commit(vec![n; 60_000]).unwrap();
-    }
-    let options = AttachOptions::new().chunk_size(CHUNK).segment_size(SEGMENT);
-    let attached = archive.attach(&log, options).unwrap();
-    attached.close().unwrap();
-    let mut segments = 0;
-    for entry in std::fs::read_dir(home.path().join("bucket/s")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let (from, to) = name.split_once('-').unwrap();
-        let len = to.parse::<u64>().unwrap() - from.parse::<u64>().unwrap();
-        assert!(len <= SEGMENT + 2 * CHUNK, "{name}");
-        segments += 1;
-    }
-    assert!(segments >= 7, "{segments}");
-    let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
-    assert_eq!(records(&copy), records(&log));
 }
 
 #[test]
@@ -411,7 +344,9 @@ fn an_archive_ends_beside_a_busy_writer() {
         );
         attached.close().unwrap();
         is_over.store(true, order);
-        writers.map(|writer| writer.join().unwrap());
+        for writer in writers {
+            writer.join().unwrap();
+        }
         let contents = archive.list().unwrap();
         assert!(contents.end >= Some(end));
         assert!(

@@ -28,12 +28,14 @@ impl Id {
         })
     }
 
-    /// Returns the bytes of the record: mostly some hundred, sometimes many, so that segments fill.
+    /// Returns the bytes of the record: mostly some hundred, sometimes many, so that segments fill. A few are so
+    /// large that the store copies their chunk.
     pub fn record(self) -> Vec<u8> {
         let seed = (self.node << 40) ^ (self.thread << 32) ^ self.number;
         let mut random = fastrand::Rng::with_seed(seed);
-        let len = match random.u8(..) % 8 {
-            0 => random.usize(4_000..20_000),
+        let len = match random.u8(..) % 128 {
+            0 => 140_000,
+            1..=15 => random.usize(4_000..20_000),
             _ => random.usize(..400),
         };
         let mut record = format!("{self} ").into_bytes();

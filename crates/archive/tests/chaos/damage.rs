@@ -8,8 +8,9 @@ use logforce_archive::{Archive, AttachOptions, RestoreOptions};
 use logforce_archive_testserver::Server;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-type Objects = BTreeMap<String, Vec<u8>>;
+type Objects = BTreeMap<String, Arc<Vec<u8>>>;
 type Records = Vec<(Lsn, Vec<u8>)>;
 
 /// Damage of one object.
@@ -47,7 +48,9 @@ fn fill(archive: &Archive, home: &Path, seed: u8) -> Records {
         let attach = AttachOptions::new().synchronous().segment_size(1 << 20);
         let attached = archive.attach(&log, attach).unwrap();
         for n in 0..12_u8 {
-            let record = vec![n ^ seed; 100_000 + usize::from(n)];
+            // The sixth is a large chunk, which the store copies into the second level.
+            let len = if n == 5 { 300_000 } else { 100_000 };
+            let record = vec![n ^ seed; len + usize::from(n)];
             log.commit_with(record, Policy::Replicated).unwrap();
         }
         if opening == 2 {
@@ -72,10 +75,12 @@ fn damaged(objects: &Objects, other: &Objects, name: &str, damage: Damage) -> Op
     let there = objects[name].clone();
     match damage {
         Damage::Deleted => drop(damaged.remove(name)),
-        Damage::Cut => drop(damaged.insert(name.to_owned(), there[..there.len() / 2].to_vec())),
+        Damage::Cut => {
+            drop(damaged.insert(name.to_owned(), there[..there.len() / 2].to_vec().into()))
+        }
         Damage::Changed => {
             let middle = there.len() / 2;
-            damaged.get_mut(name)?[middle] ^= 0x10;
+            Arc::make_mut(damaged.get_mut(name)?)[middle] ^= 0x10;
         }
         Damage::Swapped => {
             let mut behind = objects.range(name.to_owned()..).skip(1);

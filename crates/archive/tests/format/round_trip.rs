@@ -65,6 +65,36 @@ proptest! {
     }
 }
 
+/// The store copies large chunks into the second level.
+#[test]
+fn a_chunk_stands_for_the_segment_of_its_range() {
+    for codec in codecs() {
+        let log = noise(10_000);
+        let of_owner = chunk_of(log.len() as u64);
+        let part = LogPart {
+            control: &[0x5a; CONTROL_LEN],
+            meta: None,
+            points: &[],
+            log: &[&log],
+        };
+        let bytes = codec.encoder().encode(&Object::Chunk(of_owner), &part);
+        let bytes = bytes.unwrap();
+        let Chunk { from, to, time, .. } = of_owner;
+        let key = Object::Segment(Segment { from, to }).key();
+        let (found, stored) = codec.decode(&key, bytes.clone()).unwrap();
+        assert_eq!(found, Object::Segment(Segment { from, to }));
+        assert_eq!(stored.log, log);
+        assert_eq!(stored.points, [Point { time, lsn: to }]);
+        assert_eq!(codec.time(&key, &bytes), Ok(time));
+        let other = Object::Segment(Segment {
+            from,
+            to: to.plus(1),
+        })
+        .key();
+        assert_eq!(codec.decode(&other, bytes).err(), Some(Reject::Misplaced));
+    }
+}
+
 #[test]
 fn an_encoder_is_used_again() {
     let codec = codec(None);

@@ -29,6 +29,18 @@ pub async fn life_of_objects(store: &Store) {
         store.get_start(&place(1, 0), 2).await,
         Answer::Done(bytes("on"))
     );
+    let copied = Key::Segment {
+        from: Lsn(1),
+        to: Lsn(2),
+    };
+    let missing = store.copy(&place(9, 9), &copied).await;
+    assert_eq!(missing, Answer::Missing);
+    for _ in 0..2 {
+        assert_eq!(store.copy(&place(1, 0), &copied).await, Answer::Done(()));
+    }
+    assert_eq!(store.get(&copied).await, Answer::Done(bytes("one")));
+    assert_eq!(store.delete(&copied).await, Answer::Done(()));
+    assert_eq!(store.get(&place(1, 0)).await, Answer::Done(bytes("one")));
     for text in ["first", "second"] {
         assert_eq!(
             store.replace(&Key::Hint, bytes(text)).await,

@@ -122,7 +122,10 @@ fn archives_of_another_log_and_of_a_newer_format() {
         ],
     );
 
-    server.with_objects(|objects| forge(objects.get_mut("sales/archive").unwrap(), 6, &[2, 0]));
+    server.with_objects(|objects| {
+        let identity = objects.get_mut("sales/archive").unwrap();
+        forge(&mut std::sync::Arc::make_mut(identity)[..], 6, &[2, 0]);
+    });
     for arguments in [
         &["run", "log", &url, "--once"][..],
         &["list", &url],
@@ -137,8 +140,9 @@ fn archives_of_another_log_and_of_a_newer_format() {
     }
     assert!(!dir.join("to").exists());
     // A file of another program.
-    server
-        .with_objects(|objects| objects.insert("sales/archive".to_owned(), b"#!/bin/sh".to_vec()));
+    server.with_objects(|objects| {
+        objects.insert("sales/archive".to_owned(), b"#!/bin/sh".to_vec().into())
+    });
     assert_refused(
         &with(&server, dir, &["list", &url]),
         4,
