@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::format::{Codec, Identity, PEEK_LEN, SecretKey, StoredLog, random_nonce};
 use crate::key::Key;
-use crate::object::Object;
+use crate::object::{Object, Segment};
 use crate::protocol::{Answer, Listing, Request};
 use crate::store::{self, Pacing, Retries, Store, StoreError};
 use bytes::Bytes;
@@ -349,14 +349,27 @@ impl Bucket {
         })
     }
 
-    /// Runs a machine to its end. Returns the parts of the log that were read, if `whole`.
+    /// Runs a machine to its end.
     pub(crate) async fn run(&self, machine: &mut impl Machine) -> Result<()> {
+        self.run_with(machine, &HashMap::new()).await
+    }
+
+    /// Runs a machine that creates segments to its end.
+    pub(crate) async fn run_with(
+        &self,
+        machine: &mut impl Machine,
+        bodies: &HashMap<Segment, Body>,
+    ) -> Result<()> {
         let mut open = JoinSet::new();
         loop {
             for request in machine.poll() {
                 let bucket = self.clone();
+                let body = match &request {
+                    Request::Create(Object::Segment(segment)) => bodies.get(segment).cloned(),
+                    _ => None,
+                };
                 open.spawn(async move {
-                    let answer = bucket.perform(&request, None, false).await;
+                    let answer = bucket.perform(&request, body, false).await;
                     (request, answer)
                 });
             }
@@ -427,6 +440,7 @@ macro_rules! machines {
 
 machines!(
     crate::protocol::Claim,
+    crate::protocol::Cover,
     crate::protocol::Removal,
     crate::protocol::Sweep
 );

@@ -3,6 +3,7 @@
 use crate::archive::{Archive, runtime};
 use crate::base::{check_base, part_keys};
 use crate::bucket::{Bucket, blocking, panicked};
+use crate::copier::Progress;
 use crate::error::{Error, Result};
 use crate::format::{Reject, random_nonce};
 use crate::key::Key;
@@ -10,7 +11,6 @@ use crate::object::{Base, Object};
 use crate::owner::start;
 use crate::protocol::{self, Listing, Reading};
 use crate::reader::{LogReader, ReadPart};
-use crate::restore::Progress;
 use crate::store::Answer;
 use logforce::Lsn;
 use logforce::replica::ChunkChain;

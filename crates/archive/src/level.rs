@@ -4,9 +4,9 @@
 use crate::bucket::{Body, Bucket, blocking, panicked};
 use crate::error::{Error, Result};
 use crate::gather::{Content, Gathered};
-use crate::object::{Object, Segment};
+use crate::object::Segment;
 use crate::piece::Piece;
-use crate::protocol::{Cover, Reading, Request, Writer};
+use crate::protocol::{Cover, Reading, Writer};
 use crate::reader::{LogReader, ReadPart};
 use logforce::Lsn;
 use std::collections::HashMap;
@@ -183,27 +183,10 @@ async fn run_cover(
     mut cover: Cover,
     bodies: &HashMap<Segment, Body>,
 ) -> Result<Lsn> {
-    let mut open = JoinSet::new();
-    loop {
-        for request in cover.poll() {
-            let body = match &request {
-                Request::Create(Object::Segment(segment)) => bodies.get(segment).cloned(),
-                _ => None,
-            };
-            let bucket = bucket.clone();
-            open.spawn(async move {
-                let answer = bucket.perform(&request, body, false).await;
-                (request, answer)
-            });
-        }
-        if let Some(outcome) = cover.outcome() {
-            return Ok(outcome.clone()?);
-        }
-        match open.join_next().await {
-            Some(Ok((request, answer))) => cover.answer(&request, answer?.0),
-            Some(Err(error)) => return Err(panicked(error)),
-            None => return Err(Error::Invalid("the protocol has stopped".to_owned())),
-        }
+    bucket.run_with(&mut cover, bodies).await?;
+    match cover.outcome() {
+        Some(outcome) => Ok(outcome.clone()?),
+        None => Err(Error::Invalid("the protocol has stopped".to_owned())),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::archive::{Archive, runtime};
 use crate::base::{self, Needs, is_of_page_file, needs};
 use crate::bucket::Bucket;
+use crate::copier::{Copier, Progress, run_copy};
 use crate::ends::{last_before, segments, stored_log};
 use crate::error::{Error, Result};
 use crate::format::random_nonce;
@@ -10,22 +11,18 @@ use crate::key::{Epoch, Key, is_mark_name};
 use crate::level::first_segment;
 use crate::object::{Base, Object};
 use crate::owner::{claim, first_needed};
-use crate::piece::Piece;
 use crate::protocol::Reading;
-use crate::reader::{LogReader, ReadPart};
+use crate::reader::LogReader;
 use logforce::pages::base::BaseWriter;
 use logforce::replica::{Import, ImportOptions, import};
 use logforce::{BackupReport, Guarantee, Lsn};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 /// Objects that are read at once.
 const WINDOW: usize = 8;
 /// Interval at which a standby looks for new chunks.
 const POLL: Duration = Duration::from_millis(500);
-/// Parts that wait for the disk.
-const QUEUE: usize = 2;
 
 /// End of a restored log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,18 +74,6 @@ impl RestoreOptions {
         self.require = guarantee;
         self
     }
-}
-
-/// Progress of a restore.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Progress {
-    /// First position that is restored.
-    pub from: Lsn,
-    /// End of what was read.
-    pub at: Lsn,
-    /// End of what is to be read.
-    pub goal: Lsn,
 }
 
 impl Archive {
@@ -388,123 +373,4 @@ async fn copy(
         time,
     };
     run_copy(reader, copier, progress).await
-}
-
-/// Writer of a copy, in a thread, so that reading from the archive goes on meanwhile.
-struct Copier {
-    to: PathBuf,
-    options: ImportOptions,
-    import: Option<Import<'static>>,
-    /// Time at which the copy ends.
-    time: Option<u64>,
-}
-
-/// Copies what `reader` returns. Returns the import; `None` if it contains nothing.
-async fn run_copy(
-    mut reader: LogReader,
-    copier: Copier,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Option<Import<'static>>> {
-    let (sender, parts) = sync_channel::<ReadPart>(QUEUE);
-    let thread = tokio::task::spawn_blocking(move || copier.run(&parts));
-    let mut from = None;
-    let mut failed = None;
-    let mut sender = Some(sender);
-    while let Some(to) = &sender {
-        let part = match reader.next().await {
-            Ok(Some(part)) => part,
-            Ok(None) => break,
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        };
-        match &part {
-            ReadPart::Start(_) => from = None,
-            ReadPart::Piece(piece) => {
-                let from = *from.get_or_insert(piece.from);
-                let goal = reader.goal().unwrap_or(piece.to).max(piece.to);
-                let at = piece.to;
-                progress(Progress { from, at, goal });
-            }
-        }
-        // Blocks this thread while the disk is slower than the archive. Requests in flight stay.
-        let mut part = Some(part);
-        while let Some(waiting) = part.take() {
-            match to.try_send(waiting) {
-                Ok(()) => {}
-                Err(std::sync::mpsc::TrySendError::Full(back)) => {
-                    part = Some(back);
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-                // The copy is complete, or has failed.
-                Err(std::sync::mpsc::TrySendError::Disconnected(_)) => {
-                    sender = None;
-                    break;
-                }
-            }
-            if part.is_none() {
-                break;
-            }
-        }
-    }
-    drop(sender);
-    let copied = thread.await.map_err(crate::bucket::panicked)??;
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(copied),
-    }
-}
-
-impl Copier {
-    fn run(mut self, parts: &Receiver<ReadPart>) -> Result<Option<Import<'static>>> {
-        while let Ok(part) = parts.recv() {
-            match part {
-                ReadPart::Start(lsn) => self.start(lsn)?,
-                ReadPart::Piece(piece) => {
-                    if !self.add(piece)? {
-                        break;
-                    }
-                }
-            }
-        }
-        let import = self.import.take();
-        Ok(import.filter(|import| import.position().is_some()))
-    }
-
-    /// Begins anew if the start of the archive has passed what was copied.
-    fn start(&mut self, lsn: Lsn) -> Result<()> {
-        let at = self.import.as_ref().and_then(Import::position);
-        if at.is_some_and(|at| at < lsn) {
-            self.import = None;
-            let anew = self.options.clone().resume(false);
-            self.import = Some(import(&self.to, anew)?);
-        }
-        Ok(())
-    }
-
-    /// Writes a piece. Returns false if the copy is complete.
-    fn add(&mut self, piece: Piece) -> Result<bool> {
-        let Some(import) = &mut self.import else {
-            return Ok(false);
-        };
-        if let Some(time) = self.time {
-            if piece.time.is_some_and(|at| at > time) {
-                return Ok(false);
-            }
-            let later = piece.points.iter().position(|point| point.time > time);
-            match later {
-                Some(0) => return Ok(false),
-                Some(n) => import.set_until(piece.points[n - 1].lsn),
-                None => {}
-            }
-        }
-        let piece = match import.position() {
-            Some(at) => piece.starting_at(at),
-            None => piece,
-        };
-        let meta = piece.meta.as_deref();
-        import.chunk(piece.from, &piece.log, &piece.control, meta)?;
-        Ok(!import.is_complete())
-    }
 }

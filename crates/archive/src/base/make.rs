@@ -2,13 +2,13 @@
 
 use crate::archive::{Archive, runtime};
 use crate::bucket::{Bucket, blocking, panicked};
+use crate::copier::Progress;
 use crate::error::{Error, Result};
 use crate::format::{PEEK_LEN, random_nonce};
 use crate::key::{BaseId, Key};
 use crate::object::{Base, Object, PAGE_HEADER_LEN, Part};
 use crate::owner::{newest_chunk, start};
 use crate::protocol;
-use crate::restore::Progress;
 use crate::store::Answer;
 use bytes::Bytes;
 use logforce::pages::base::{BaseReader, read};

@@ -1,11 +1,11 @@
 //! Restoring of a base copy, before the log that continues it.
 
 use crate::bucket::{Bucket, blocking, panicked};
+use crate::copier::Progress;
 use crate::error::{Error, Result};
 use crate::format::{ObjectError, Reject};
 use crate::key::Key;
 use crate::object::{Base, PAGE_HEADER_LEN};
-use crate::restore::Progress;
 use bytes::Bytes;
 use logforce::pages::base::{BaseWriter, PageFileHeader, write};
 use logforce::pages::inspect::PageFileKind;

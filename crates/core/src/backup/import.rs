@@ -393,7 +393,10 @@ impl<'a> Import<'a> {
                 buf[..head.len()].copy_from_slice(head);
                 let written = write_part(&*segment.file, segment.len, buf, 0..head.len());
                 self.buf = Some(written.map_err(Error::io("write", &path))?);
-                segment.len += head.len() as u64;
+                let end = segment.len + head.len() as u64;
+                // Otherwise the disk would rest until the segment is forced.
+                segment.file.begin_write_back(segment.len..end);
+                segment.len = end;
                 piece = rest;
             }
             at = stop;
