@@ -24,6 +24,8 @@ pub(crate) struct Bucket {
     pub(crate) kept: Kept,
     /// False for a store that ignores `If-None-Match`.
     pub(crate) has_conditional_create: bool,
+    /// False for a store that does not copy objects itself.
+    pub(crate) can_copy: bool,
     /// Largest number of names in one answer to a listing.
     pub(crate) page_len: usize,
 }
@@ -71,6 +73,9 @@ impl Bucket {
                 .insert(key.to_owned(), Arc::new(std::mem::take(&mut request.body)));
             return Response::new(200, "").with("ETag", tag);
         };
+        if !self.can_copy {
+            return Response::error(501, "NotImplemented");
+        }
         let source = unescape(source.trim_start_matches('/'));
         let object = match source.split_once('/') {
             Some((bucket, key)) if bucket == self.name => self.objects.get(key).cloned(),

@@ -32,6 +32,8 @@ pub struct Options {
     pub put_latency: Duration,
     /// False for a store that ignores `If-None-Match`, and so replaces.
     pub has_conditional_create: bool,
+    /// False for a store that does not copy objects itself.
+    pub can_copy: bool,
     /// Largest number of names in one answer to a listing.
     pub page_len: usize,
     /// Faults by chance.
@@ -44,6 +46,7 @@ impl Default for Options {
         Options {
             put_latency: Duration::ZERO,
             has_conditional_create: true,
+            can_copy: true,
             page_len: 1000,
             faults: Faults::default(),
         }
@@ -68,6 +71,7 @@ impl Server {
                 objects: BTreeMap::new(),
                 kept: Kept::No,
                 has_conditional_create: options.has_conditional_create,
+                can_copy: options.can_copy,
                 page_len: options.page_len,
             }),
             dice: Mutex::new(Dice::new(options.faults)),

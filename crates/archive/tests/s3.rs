@@ -71,6 +71,35 @@ async fn objects_are_created_once_and_read_replaced_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_store_that_copies_nothing_itself_has_the_same_life() {
+    let (_server, store) = start(Options {
+        can_copy: false,
+        ..Options::default()
+    });
+    scenario::life_of_objects(&store).await;
+}
+
+#[tokio::test]
+async fn a_faulty_copy_is_unknown() {
+    let (server, store) = start(Options::default());
+    let created = store.create(&place(1, 0), bytes("one")).await;
+    assert_eq!(created, Answer::Done(()));
+    for fault in [
+        Fault::LoseRequest,
+        Fault::LoseAnswer,
+        Fault::HalveAnswer,
+        Fault::UnavailableAfter,
+        Fault::FalseConflict,
+    ] {
+        server.fault_next(fault);
+        unknown(store.copy(&place(1, 0), &place(1, 1)).await);
+    }
+    let copied = store.copy(&place(1, 0), &place(1, 1)).await;
+    assert_eq!(copied, Answer::Done(()));
+    assert_eq!(store.get(&place(1, 1)).await, Answer::Done(bytes("one")));
+}
+
+#[tokio::test]
 async fn a_bucket_without_a_prefix_is_an_archive_as_well() {
     let server = Server::start(Options::default()).unwrap();
     let mut options = StoreOptions::default();

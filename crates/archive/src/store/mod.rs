@@ -87,7 +87,8 @@ impl Store {
     }
 
     /// Gives an object a second name, at which there is none, or an equal object. `Done` means that it is
-    /// durable there. The store copies the bytes itself, if it can.
+    /// durable there. The store copies the bytes itself, if it can; otherwise they are read and created, and
+    /// then `Exists` is an answer too.
     pub async fn copy(&self, from: &Key, to: &Key) -> Answer<()> {
         match self.copy_named(from.to_string(), to.to_string()).await {
             // Not each store can, and not with each set of rights.

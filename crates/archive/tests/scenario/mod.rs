@@ -35,9 +35,12 @@ pub async fn life_of_objects(store: &Store) {
     };
     let missing = store.copy(&place(9, 9), &copied).await;
     assert_eq!(missing, Answer::Missing);
-    for _ in 0..2 {
-        assert_eq!(store.copy(&place(1, 0), &copied).await, Answer::Done(()));
-    }
+    assert_eq!(store.copy(&place(1, 0), &copied).await, Answer::Done(()));
+    let again = store.copy(&place(1, 0), &copied).await;
+    assert!(
+        matches!(again, Answer::Done(()) | Answer::Exists),
+        "{again:?}"
+    );
     assert_eq!(store.get(&copied).await, Answer::Done(bytes("one")));
     assert_eq!(store.delete(&copied).await, Answer::Done(()));
     assert_eq!(store.get(&place(1, 0)).await, Answer::Done(bytes("one")));
