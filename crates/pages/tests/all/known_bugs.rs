@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// Known bugs (the list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`) and the tests that catch them.
-const SUSPECTS: [(&str, &str); 23] = [
+const SUSPECTS: [(&str, &str); 24] = [
     (
         "page-map-checksum-ignored",
         "map_damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
@@ -36,6 +36,10 @@ const SUSPECTS: [(&str, &str); 23] = [
     (
         "commit-without-room",
         "space::a_commit_without_room_in_the_data_file_is_refused",
+    ),
+    (
+        "blocks-taken-again",
+        "space::growth_leaves_pages_alone_that_are_being_written",
     ),
     ("inspected-table-believed", BESIDE_A_WRITER),
     ("inspected-map-believed", BESIDE_A_WRITER),

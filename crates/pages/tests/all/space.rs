@@ -2,8 +2,9 @@
 //! refused, and holes cost nothing.
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
+use logforce_device::Runtime as _;
 use logforce_pages::{CommitMode, Error, ErrorKind, Inspector, PageFile};
-use logforce_testkit::{Fault, SimDisk, SimRuntime};
+use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -31,6 +32,50 @@ fn a_commit_without_room_in_the_data_file_is_refused() {
         commit(5000).unwrap();
         file.close().unwrap();
     });
+}
+
+/// A commit that makes the file grow takes blocks around pages that the checkpointer is writing, and the filesystem
+/// says that those have none yet.
+#[test]
+fn growth_leaves_pages_alone_that_are_being_written() {
+    const APART: u64 = 40;
+    for seed in 0..40 {
+        let disk = SimDisk::new(
+            SimOptions {
+                allocates_late: true,
+                ..SimOptions::default()
+            },
+            seed,
+        );
+        SimRuntime::run(seed, |rt| {
+            let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+            let commit = |pages: &mut dyn Iterator<Item = u64>| {
+                let mut txn = file.begin().unwrap();
+                pages.for_each(|n| txn.write(n, &page(n + 1)).unwrap());
+                txn.commit().unwrap();
+            };
+            // The first step ends before them, and the second one behind.
+            commit(&mut (0..APART).map(|n| 150 + 2 * n));
+            let own = file.clone();
+            let body = move || own.checkpoint().unwrap();
+            let checkpointer = rt.spawn("checkpointer", Box::new(body)).unwrap();
+            commit(&mut [1].into_iter());
+            commit(&mut [140].into_iter());
+            checkpointer.join().unwrap();
+            file.checkpoint().unwrap();
+            file.close().unwrap();
+            let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+            let snapshot = file.snapshot().unwrap();
+            for n in (0..APART).map(|n| 150 + 2 * n).chain([1, 140]) {
+                let read = snapshot
+                    .page(n)
+                    .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+                assert!(read[..] == page(n + 1)[..], "seed {seed}: page {n}");
+            }
+            drop(snapshot);
+            file.close().unwrap();
+        });
+    }
 }
 
 /// No file can be created on a full disk.

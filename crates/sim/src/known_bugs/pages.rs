@@ -195,6 +195,10 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "a commit is accepted whose pages have no space in the data file",
     ),
     bug(
+        "blocks-taken-again",
+        "a commit that makes the data file grow writes back what a page held before a checkpoint wrote it",
+    ),
+    bug(
         "inspected-table-believed",
         "the inspector takes a place that was written over meanwhile for a damaged one",
     ),

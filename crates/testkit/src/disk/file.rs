@@ -331,7 +331,7 @@ impl File for SimFile {
     fn blocks(&self, range: Range<u64>) -> Blocks {
         let s = self.at.disk.lock();
         match s.options.tells_blocks && s.boot == self.at.boot && !s.cut {
-            true => s.inodes[&self.inode].blocks_in(range),
+            true => s.inodes[&self.inode].blocks_in(range, s.options.allocates_late),
             false => Blocks::Unknown,
         }
     }

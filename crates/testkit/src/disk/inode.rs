@@ -95,14 +95,16 @@ impl Inode {
         Some(found.max(offset)).filter(|at| *at < self.size)
     }
 
-    /// Returns the state of a range of bytes for a write to it.
-    pub fn blocks_in(&self, range: Range<u64>) -> Blocks {
+    /// Returns the state of a range of bytes for a write to it. With `late`, bytes that are only in the cache have
+    /// no blocks yet.
+    pub fn blocks_in(&self, range: Range<u64>, late: bool) -> Blocks {
         let sectors = self.sectors(range);
         // Blocks that a failed barrier has left only in the cache do not count.
         let is_dirty = |n: &u64| self.cache.get(n).is_some_and(|c| !c.dirty.is_empty());
-        let is_written =
-            |n: &u64| self.stable.contains_key(n) || self.device.contains_key(n) || is_dirty(n);
-        if self.unallocated(sectors.clone()) > 0 {
+        let is_on_device = |n: &u64| self.stable.contains_key(n) || self.device.contains_key(n);
+        let is_written = |n: &u64| is_on_device(n) || is_dirty(n);
+        let is_late = |n: u64| late && n >= self.reserved && is_dirty(&n) && !is_on_device(&n);
+        if self.unallocated(sectors.clone()) > 0 || sectors.clone().any(is_late) {
             Blocks::Missing
         } else if sectors.clone().all(|n| is_written(&n)) {
             Blocks::Written

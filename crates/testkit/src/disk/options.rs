@@ -32,6 +32,9 @@ pub struct SimOptions {
     pub reserves: bool,
     /// True if the filesystem reports which blocks of a file were written.
     pub tells_blocks: bool,
+    /// True if blocks are reported as missing until what was written there leaves the page cache, as on ext4 and
+    /// xfs.
+    pub allocates_late: bool,
     /// Kind of the device's cache. [`WriteCache::Unknown`] behaves like `Back`.
     pub write_cache: WriteCache,
     /// Space for file data in bytes; `None` for unlimited space.
@@ -65,6 +68,7 @@ impl Default for SimOptions {
             in_place: true,
             reserves: true,
             tells_blocks: true,
+            allocates_late: false,
             write_cache: WriteCache::Back,
             capacity: None,
             isolate_flush: true,
