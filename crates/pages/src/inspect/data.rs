@@ -22,7 +22,7 @@ use std::sync::Arc;
 const ENTRIES: u64 = MAP_SECTOR_ENTRIES as u64;
 
 pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyReport> {
-    let in_log = redo::read(inspector, out, true, &mut |_| {})?;
+    let in_log = redo::read(inspector, out, true)?;
     let summary = in_log.summary();
     let mut report = VerifyReport {
         commit: in_log.commit(),
@@ -92,7 +92,7 @@ pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyRep
             false => drop(unsettled.insert(sector)),
         }
     }
-    report.in_use = data.settle(unsettled, out)?;
+    report.in_use = data.settle(unsettled, out)? + u64::from(!in_log.is_whole);
     Ok(report)
 }
 
@@ -310,6 +310,6 @@ impl Data<'_> {
             damages: 0,
             refused: None,
         };
-        redo::read(self.inspector, &mut quiet, false, &mut |_| {})
+        redo::read(self.inspector, &mut quiet, false)
     }
 }

@@ -260,7 +260,8 @@ pub struct VerifyReport {
     pub present: u64,
     /// Number of bytes of pages, nodes and sectors that were read and verified.
     pub checked_bytes: u64,
-    /// Number of pages, nodes and sectors that were not checked, because another process was writing them.
+    /// Number of pages, nodes and sectors that were not checked, because another process was writing them. One
+    /// more if the log was truncated each time that it was read.
     pub in_use: u64,
     /// Number of pages that are in the file but not part of its state: those at or above the number of pages.
     pub unreachable: u64,

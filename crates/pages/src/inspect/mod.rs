@@ -19,7 +19,7 @@ use crate::header::{Slot, in_force, read_slots};
 use info::{Damage, FileSummary, FoundPage, HeaderSlot, NextOpening, VerifyReport, Visit};
 use logforce_core::{Error as LogError, Inspector as LogInspector};
 use logforce_device::{Directory, Facts, File, OpenFile, System};
-use logforce_format::{PAGE_HEADER_OFFSETS, PageFileHeader, PageFileKind};
+use logforce_format::{Lsn, PAGE_HEADER_OFFSETS, PageFileHeader, PageFileKind};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -200,6 +200,20 @@ impl Inspector {
 
     fn open_log(&self) -> logforce_core::Result<LogInspector> {
         LogInspector::open(&*self.system, self.path.join(LOG))
+    }
+
+    /// Returns true if segments of the log were removed that had records from `from` on.
+    fn is_truncated_above(&self, from: Lsn) -> Result<bool> {
+        match self.open_log() {
+            Ok(log) => Ok(log
+                .summary()
+                .segments
+                .first()
+                .is_none_or(|s| s.start > from)),
+            Err(e @ LogError::Io { .. }) => Err(e.into()),
+            // It was being written.
+            Err(_) => Ok(true),
+        }
     }
 
     /// Opens the map. Returns `None` if it is missing.

@@ -126,7 +126,7 @@ impl Rebuilt {
 /// Finds a page of a logged file.
 pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
     let mut found = ABSENT;
-    for _ in 0..ROUNDS {
+    for round in 1..=ROUNDS {
         let mut rebuilt = Rebuilt::default();
         let page_size = inspector.header.page_size;
         let read = redo::read_undamaged(inspector, &mut |record| {
@@ -141,6 +141,9 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
                 });
             }
         };
+        if !in_log.is_whole && round < ROUNDS {
+            continue;
+        }
         check_range(page, in_log.page_count)?;
         if rebuilt.is_dropped && rebuilt.bytes.is_none() {
             return Ok(ABSENT);

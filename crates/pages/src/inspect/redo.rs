@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 pub(super) struct InLog {
     /// Header with which the log was read.
     pub(super) header: PageFileHeader,
+    /// False if the log was truncated while it was read, and records may be missing.
+    pub(super) is_whole: bool,
     from: Lsn,
     to: Lsn,
     commits: u64,
@@ -29,6 +31,7 @@ impl InLog {
     fn new(header: PageFileHeader, from: Lsn) -> InLog {
         InLog {
             header,
+            is_whole: true,
             from,
             to: from,
             commits: 0,
@@ -110,66 +113,70 @@ impl InLog {
     }
 }
 
-/// Reads the records as [`read`] does, or returns the first damage.
+/// Reads the log once. Returns what it holds, or the first damage.
 pub(super) fn read_undamaged(
     inspector: &Inspector,
     each: &mut dyn FnMut(&Record),
 ) -> Result<std::result::Result<InLog, Damage>> {
-    let mut damage = None;
-    let mut visit = |visit: Visit<'_>| {
-        if let Visit::Damage(found) = visit {
-            damage.get_or_insert(found.clone());
-        }
-        true
-    };
-    let mut out = Out {
-        visit: &mut visit,
-        stopped: false,
-        damages: 0,
-        refused: None,
-    };
-    let in_log = read(inspector, &mut out, false, each)?;
-    Ok(damage.map_or(Ok(in_log), Err))
+    let (in_log, damages) = read_once(inspector, &mut |record, _| each(record))?;
+    Ok(match damages.into_iter().next() {
+        Some(damage) => Err(damage),
+        None => Ok(in_log),
+    })
 }
 
-/// Reads the records that the data file may not hold. Reports to `out` damage of the log, and anything that
-/// keeps an opening from using it.
-pub(super) fn read(
-    inspector: &Inspector,
-    out: &mut Out<'_>,
-    is_shown: bool,
-    each: &mut dyn FnMut(&Record),
-) -> Result<InLog> {
-    let mut attempts = 0;
-    let (header, log, from) = loop {
-        attempts += 1;
-        let header = inspector.header_now()?;
-        let PageFileKind::Logged(state) = header.kind else {
-            return Ok(InLog::new(header, Lsn::ORIGIN));
-        };
-        match open(inspector, &header, &state)? {
-            Ok(log) => break (header, log, state.redo_from),
-            // The log was truncated after the header was read. A new header preceded the truncation.
-            Err(_) if attempts < ROUNDS && inspector.header_now()?.sequence != header.sequence => {}
-            Err(found) => {
-                out.damage(&of_log(found, 0));
-                return Ok(InLog::new(header, state.redo_from));
+/// Reads the records that the data file may not hold. Reports to `out` the records if `is_shown`, damage of the
+/// log, and anything that keeps an opening from using it.
+///
+/// Beside a writer the log may be truncated meanwhile. Then it is read again, up to [`ROUNDS`] times in all.
+pub(super) fn read(inspector: &Inspector, out: &mut Out<'_>, is_shown: bool) -> Result<InLog> {
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        let mut shown = Vec::new();
+        let (in_log, damages) = read_once(inspector, &mut |_, info| {
+            if is_shown {
+                shown.push(info);
             }
+        })?;
+        if in_log.is_whole || rounds == ROUNDS {
+            shown.iter().for_each(|info| out.visit(Visit::Redo(info)));
+            damages.iter().for_each(|damage| out.damage(damage));
+            return Ok(in_log);
+        }
+    }
+}
+
+/// Reads the records once, and returns them with the damage.
+///
+/// If a checkpoint truncates the log meanwhile, records are missing, and parts of pages come before their images.
+/// A new header and then a new front precede the removal. So a contradiction is not damage if both have changed,
+/// and the result is [not whole](InLog::is_whole).
+fn read_once(
+    inspector: &Inspector,
+    each: &mut dyn FnMut(&Record, RedoInfo),
+) -> Result<(InLog, Vec<Damage>)> {
+    let header = inspector.header_now()?;
+    let PageFileKind::Logged(state) = header.kind else {
+        return Ok((InLog::new(header, Lsn::ORIGIN), Vec::new()));
+    };
+    let from = state.redo_from;
+    let mut found = InLog::new(header, from);
+    let log = match open(inspector, &header, &state)? {
+        Ok(log) => log,
+        Err(why) => {
+            found.is_whole = inspector.header_now()?.sequence == header.sequence;
+            let damage = found.is_whole.then(|| of_log(why, 0));
+            return Ok((found, damage.into_iter().collect()));
         }
     };
     let anchor = log.summary().anchor;
-    let mut found = InLog::new(header, from);
     let mut wrong = None;
     let mut damages: Vec<LogDamage> = Vec::new();
     let report = log.walk(&mut |visit| {
         match visit {
             LogVisit::Record { record, .. } if record.start >= from => match found.add(record) {
-                Ok(info) => {
-                    each(record);
-                    if is_shown {
-                        out.visit(Visit::Redo(&info));
-                    }
-                }
+                Ok(info) => each(record, info),
                 Err(why) => {
                     wrong = Some((record.start, why));
                     return false;
@@ -178,20 +185,23 @@ pub(super) fn read(
             LogVisit::Damage(damage) => damages.push(damage.clone()),
             _ => {}
         }
-        !out.stopped
+        true
     })?;
-    if let Some((at, why)) = wrong {
-        out.damage(&of_log(format!("the redo record at LSN {at}: {why}"), 0));
-        return Ok(found);
+    found.is_whole = inspector.header_now()?.sequence == header.sequence
+        || !inspector.is_truncated_above(from)?;
+    if !found.is_whole {
+        return Ok((found, Vec::new()));
     }
-    if out.stopped {
-        return Ok(found);
+    if let Some((at, why)) = wrong {
+        let damage = of_log(format!("the redo record at LSN {at}: {why}"), 0);
+        return Ok((found, vec![damage]));
     }
     found.to = report.end.max(from);
     let damages = decided(inspector, damages)?;
+    let mut all: Vec<Damage> = Vec::new();
     for damage in &damages {
         let file = damage.file.as_deref().map(|file| format!("{LOG}/{file}"));
-        out.damage(&Damage {
+        all.push(Damage {
             what: format!("the log from LSN {} on", damage.lsn),
             page: None,
             file: file.unwrap_or_else(|| LOG.to_owned()),
@@ -206,9 +216,9 @@ pub(super) fn read(
             "the data file needs the log up to LSN {from}, but it ends at {}: the log is older than the data file",
             report.end
         );
-        out.damage(&of_log(why, 0));
+        all.push(of_log(why, 0));
     }
-    Ok(found)
+    Ok((found, all))
 }
 
 /// Opens the log if an opening with this header would use it. Returns the reason in words if not.
@@ -259,7 +269,7 @@ pub(super) fn open(
 /// not damage, and neither are parts that are whole in a later read.
 fn decided(inspector: &Inspector, mut damages: Vec<LogDamage>) -> Result<Vec<LogDamage>> {
     for _ in 0..ROUNDS {
-        if damages.is_empty() || !inspector.is_locked()? {
+        if damages.is_empty() || !inspector.in_use && !inspector.is_locked()? {
             break;
         }
         let log = match inspector.open_log() {

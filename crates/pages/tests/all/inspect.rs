@@ -3,7 +3,10 @@
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
 use logforce_core::{OpenMode, RepairOptions, repair};
-use logforce_device::{Method, Runtime};
+use logforce_device::{
+    DirEntry, Directory, File, ForwardDirectory, ForwardFile, Method, OpenFile, ReadSource,
+    Runtime, System,
+};
 use logforce_format::{Lsn, MapEntry, MapSector};
 use logforce_pages::{
     CommitMode, CopyOnWriteRoot, Damage, Error, ErrorKind, Held, Inspector, LoggedState,
@@ -11,9 +14,10 @@ use logforce_pages::{
 };
 use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime, Survival};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 const DATA: u64 = 128 << 10;
 
@@ -494,6 +498,138 @@ fn beside_a_writer_nothing_is_called_damage_but_what_is() {
     // Pages in use are possible but rare.
     assert!(in_use < looks * 20, "{looks} looks, {in_use} places in use");
     println!("{looks} looks, {in_use} places in use");
+}
+
+/// A system that calls `act` once, before one of the calls that read the log.
+struct Interrupted {
+    inner: Arc<dyn System>,
+    calls: Arc<Calls>,
+}
+
+struct Calls {
+    /// Number of calls before the one.
+    left: AtomicI64,
+    act: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Calls {
+    fn next(&self) {
+        if self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
+            (self.act)();
+        }
+    }
+}
+
+impl System for Interrupted {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        self.inner.runtime()
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        let inner = self.inner.directory(path)?;
+        let calls = self.calls.clone();
+        Ok(match path.ends_with("log") {
+            true => Arc::new(InterruptedDirectory { inner, calls }),
+            false => inner,
+        })
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        self.inner.make_directory(path)
+    }
+}
+
+struct InterruptedDirectory {
+    inner: Arc<dyn Directory>,
+    calls: Arc<Calls>,
+}
+
+impl ForwardDirectory for InterruptedDirectory {
+    fn inner(&self) -> &dyn Directory {
+        &*self.inner
+    }
+
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
+        self.calls.next();
+        self.inner.entries()
+    }
+
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        self.calls.next();
+        let inner = self.inner.open(name, how)?;
+        let calls = self.calls.clone();
+        Ok(Arc::new(InterruptedFile { inner, calls }))
+    }
+}
+
+struct InterruptedFile {
+    inner: Arc<dyn File>,
+    calls: Arc<Calls>,
+}
+
+impl ForwardFile for InterruptedFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
+        self.calls.next();
+        self.inner.read_at(offset, buf, source)
+    }
+}
+
+/// Records are missing then, and the log holds parts of pages without their images.
+#[test]
+fn a_log_that_is_truncated_while_it_is_read_is_not_damage() {
+    const COMMITS: u64 = 8;
+    for is_closed in [false, true] {
+        let mut truncated = 0;
+        for n in 0.. {
+            let disk = disk(n);
+            let was_read = SimRuntime::run(n, |rt| {
+                let options = options(CommitMode::Logged).checkpoint_distance(1 << 20);
+                let file = open(rt, &disk, options).unwrap();
+                for round in 0..COMMITS {
+                    let mut txn = file.begin().unwrap();
+                    // The first round logs the whole page, the others a part of it.
+                    txn.page_mut(0).unwrap()[round as usize] = 1;
+                    // More than half a segment.
+                    (1..90).for_each(|n| txn.write(n, &page(round * 100 + n)).unwrap());
+                    txn.commit().unwrap();
+                }
+                let own = file.clone();
+                let act = move || {
+                    own.checkpoint().unwrap();
+                    if is_closed {
+                        own.clone().close().unwrap();
+                    }
+                };
+                let calls = Arc::new(Calls {
+                    left: AtomicI64::new(n as i64),
+                    act: Box::new(act),
+                });
+                let system = Interrupted {
+                    inner: disk.system(rt),
+                    calls: calls.clone(),
+                };
+                let inspector = Inspector::open(Arc::new(system), PATH).unwrap();
+                let (report, seen) = look(&inspector);
+                assert_eq!(seen.damages, [], "call {n}");
+                assert!(!matches!(report.next_opening, NextOpening::Refused(_)));
+                assert_eq!((report.commit, report.in_use), (COMMITS, 0), "call {n}");
+                let was_read = calls.left.load(Ordering::SeqCst) < 0;
+                if !is_closed {
+                    file.close().unwrap();
+                }
+                was_read
+            });
+            if !was_read {
+                break;
+            }
+            truncated += 1;
+        }
+        assert!(truncated > 10, "{truncated}");
+    }
 }
 
 #[test]
