@@ -4,6 +4,7 @@ use crate::model::{Model, commit, pages};
 use crate::{archive, attach_options, base, objects, open, options, restore, temp};
 use logforce_archive::object::Base;
 use logforce_archive::{Archive, Attached, Error, RestoreTo};
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 /// Page file with an archive and one base copy, of several parts.
@@ -157,4 +158,74 @@ fn pruning_keeps_the_wanted_copies_and_their_log() {
     let (last, state) = pages(&open(&copy));
     assert!(state == model.state(last));
     assert!(archive.verify(None, &mut |_| {}).unwrap().damage.is_empty());
+}
+
+/// A prune took the parts for abandoned while the copy waited for its log.
+#[test]
+fn a_copy_whose_parts_were_pruned_stays_invisible() {
+    let home = temp();
+    let archive = archive(home.path());
+    let path = home.path().join("file");
+    let file = logforce::pages::create_new(&path, options()).unwrap();
+    let attach = || archive.attach_page_file(&file, attach_options()).unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    let attached = attach();
+    commit(&file, 0, &mut random);
+    file.checkpoint().unwrap();
+    attached.close().unwrap();
+    commit(&file, 0, &mut random);
+    let attached = RefCell::new(None);
+    let calls = Cell::new(0);
+    let stop = || {
+        calls.set(calls.get() + 1);
+        // The first call is before the only part is there, the second one waits for the log.
+        if calls.get() == 2 {
+            let parts = objects(home.path(), "d");
+            assert_eq!(parts.len(), 1);
+            std::fs::remove_file(&parts[0]).unwrap();
+            *attached.borrow_mut() = Some(attach());
+        }
+        calls.get() > 300
+    };
+    let refused = archive.base(&path, &stop, &mut |_| {}).unwrap_err();
+    assert!(refused.to_string().contains("were pruned"), "{refused}");
+    assert!(archive.list().unwrap().bases.is_empty());
+    file.close().unwrap();
+    if let Some(attached) = attached.take() {
+        attached.close().unwrap();
+    }
+}
+
+/// A process that dies between two deletions leaves no copy with holes.
+#[cfg(feature = "s3")]
+#[test]
+fn a_copy_becomes_invisible_before_its_parts_go() {
+    use logforce_archive_testserver::{BUCKET, Options, Server};
+    let home = temp();
+    let server = Server::start(Options::default()).unwrap();
+    let mut store = logforce_archive::store::StoreOptions::default();
+    for (name, value) in server.environment() {
+        store = store.setting(name, value);
+    }
+    let archive_options = logforce_archive::ArchiveOptions {
+        store,
+        ..Default::default()
+    };
+    let archive = Archive::open(&format!("s3://{BUCKET}/file"), archive_options).unwrap();
+    let path = home.path().join("file");
+    let file = logforce::pages::create_new(&path, options()).unwrap();
+    let attached = archive.attach_page_file(&file, attach_options()).unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..2 {
+        commit(&file, 0, &mut random);
+        file.checkpoint().unwrap();
+        base(&archive, &path).unwrap();
+    }
+    file.close().unwrap();
+    attached.close().unwrap();
+    server.keep_after(1);
+    assert_eq!(archive.keep_bases(1, false).unwrap().bases, 1);
+    let kept = server.kept().unwrap();
+    let copies = |folder: &str| kept.keys().filter(|key| key.starts_with(folder)).count();
+    assert_eq!((copies("file/b/"), copies("file/d/")), (1, 2), "{kept:?}");
 }

@@ -3,11 +3,13 @@
 use crate::model::{Model, commit, pages};
 use crate::{archive, attach_options, base, open, options, restore, temp};
 use logforce::{Guarantee, Lsn, Policy};
-use logforce_archive::{AttachOptions, RestoreTo};
+use logforce_archive::{Archive, ArchiveOptions, AttachOptions, RestoreTo};
+use std::cell::Cell;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const COMMITTERS: u64 = 3;
 
@@ -140,13 +142,10 @@ fn marks_times_and_synchronous_commits() {
     let first = base(&archive, &path).unwrap();
     write(2);
     archive.mark("two", None).unwrap();
-    thread::sleep(std::time::Duration::from_millis(30));
-    let time = std::time::SystemTime::now();
-    let time = time
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap()
-        .as_nanos() as u64;
-    thread::sleep(std::time::Duration::from_millis(30));
+    thread::sleep(Duration::from_millis(30));
+    let time = SystemTime::now();
+    let time = time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    thread::sleep(Duration::from_millis(30));
     write(3);
     base(&archive, &path).unwrap();
     write(4);
@@ -202,7 +201,7 @@ fn a_takeover_restores_the_page_file_and_continues_its_archive() {
     let (last, state) = pages(&file);
     let goal = attached.status().durable;
     while attached.status().archived < goal.max(attached.status().durable) {
-        thread::sleep(std::time::Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
     let copy = home.path().join("copy");
     let require = Guarantee::ProcessCrash;
@@ -229,4 +228,83 @@ fn a_takeover_restores_the_page_file_and_continues_its_archive() {
     let end = restore(&archive, &again, RestoreTo::End).unwrap();
     assert!(end > report.end);
     assert_eq!(pages(&open(&again)), (last, state));
+}
+
+/// Commits that were made while it was copied are in a copy. So a restore to a time before them begins with an
+/// older one.
+#[test]
+fn a_copy_stands_for_the_time_of_its_end() {
+    let home = temp();
+    let archive = archive(home.path());
+    let path = home.path().join("file");
+    let file = logforce::pages::create_new(&path, options()).unwrap();
+    let attached = archive.attach_page_file(&file, attach_options()).unwrap();
+    let write = |n: u8| {
+        let mut txn = file.begin().unwrap();
+        txn.write(0, &[n; 512]).unwrap();
+        txn.commit().unwrap();
+    };
+    write(1);
+    file.checkpoint().unwrap();
+    base(&archive, &path).unwrap();
+    let time = Cell::new(None);
+    let pause = || thread::sleep(Duration::from_millis(30));
+    let stop = || {
+        if time.get().is_none() {
+            pause();
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            time.set(Some(now.as_nanos() as u64));
+            pause();
+            write(2);
+        }
+        false
+    };
+    archive.base(&path, &stop, &mut |_| {}).unwrap();
+    assert_eq!(archive.list().unwrap().bases.len(), 2);
+    file.close().unwrap();
+    attached.close().unwrap();
+    let copy = home.path().join("copy");
+    restore(&archive, &copy, RestoreTo::Time(time.get().unwrap())).unwrap();
+    assert_eq!(pages(&open(&copy)).1[&0], [1; 512]);
+}
+
+/// Seconds since 1970 on the clock of the archive below.
+static SECONDS: AtomicU64 = AtomicU64::new(0);
+
+fn clock() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(SECONDS.load(Relaxed))
+}
+
+/// After the clock went back, a copy may say an earlier time than the log that it needs.
+#[test]
+fn a_copy_without_the_log_that_it_needs_is_not_restored() {
+    let home = temp();
+    std::fs::create_dir(home.path().join("bucket")).unwrap();
+    let options_with_clock = ArchiveOptions {
+        clock,
+        ..ArchiveOptions::default()
+    };
+    let bucket = home.path().join("bucket");
+    let archive = Archive::open(bucket.to_str().unwrap(), options_with_clock).unwrap();
+    let path = home.path().join("file");
+    let file = logforce::pages::create_new(&path, options()).unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    for seconds in [2_000_000_000, 2_000_000_100] {
+        SECONDS.store(seconds, Relaxed);
+        let attached = archive.attach_page_file(&file, attach_options()).unwrap();
+        commit(&file, 0, &mut random);
+        attached.close().unwrap();
+    }
+    SECONDS.store(2_000_000_010, Relaxed);
+    base(&archive, &path).unwrap();
+    file.close().unwrap();
+    let copy = home.path().join("copy");
+    let time = RestoreTo::Time(2_000_000_050_000_000_000);
+    let refused = restore(&archive, &copy, time).unwrap_err();
+    assert!(
+        refused.to_string().contains("choose a later end"),
+        "{refused}"
+    );
+    assert!(!copy.exists());
+    restore(&archive, &copy, RestoreTo::End).unwrap();
 }
