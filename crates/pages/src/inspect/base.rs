@@ -222,17 +222,11 @@ impl BaseReader {
         let mut rounds = 0;
         loop {
             rounds += 1;
-            let before = inspector.header_now()?.sequence;
             // The end of the last record. A stamp behind it may not be archived before the next record.
             let mut end = self.redo_from;
-            let read = redo::read_undamaged(inspector, &mut |record| end = end.max(record.end))?;
-            // A truncation may have taken records away before they were read. A new header preceded it.
-            let is_whole = inspector.header_now()?.sequence == before;
-            match read {
-                Ok(in_log) if is_whole => return Ok(end.max(in_log.summary().from)),
-                Err(damage) if is_whole || rounds == SETTLE_ROUNDS => {
-                    return Err(inspector.error_of(&damage));
-                }
+            match redo::read_undamaged(inspector, &mut |record| end = end.max(record.end))? {
+                Ok(in_log) if in_log.is_whole => return Ok(end.max(in_log.summary().from)),
+                Err(damage) => return Err(inspector.error_of(&damage)),
                 _ if rounds == SETTLE_ROUNDS => return Err(self.busy()),
                 _ => self.pause(),
             }

@@ -1,7 +1,7 @@
 //! Base copies: with the log from its position on, a copy that was made while the file was written is the page
 //! file as of any later position.
 
-use crate::common::{PAGE, PATH, disk, open, options, page};
+use crate::common::{PAGE, PATH, disk, interrupted, open, options, page};
 use logforce_core::{Import, ImportOptions, LogChunk, OpenMode, ReplicaOptions, Replication};
 use logforce_device::{Guarantee, System};
 use logforce_format::{Lsn, MAP_SECTOR_LEN, PageFileHeader};
@@ -215,6 +215,36 @@ fn a_copy_made_while_the_file_is_written_is_the_file_at_every_later_position() {
     }
     // Otherwise no restored log begins below the front of its chunks.
     assert!(moved > ROUNDS / 3, "{moved} of {ROUNDS}");
+}
+
+/// Records are missing then. The copy would stand for a position at which it is not complete.
+#[test]
+fn a_log_that_is_truncated_while_it_is_read_does_not_end_the_copy_early() {
+    for n in 0.. {
+        let disk = disk(n);
+        let has_acted = SimRuntime::run(n, |rt| {
+            let options = options(CommitMode::Logged).checkpoint_distance(1 << 20);
+            let file = open(rt, &disk, options).unwrap();
+            for round in 0..8 {
+                // More than half a segment.
+                file.transact(|txn| (0..90).try_for_each(|n| txn.write(n, &page(round * 100 + n))))
+                    .unwrap();
+            }
+            let end = BaseReader::open(disk.system(rt), PATH).unwrap().finish();
+            let own = file.clone();
+            let act = move || own.checkpoint().unwrap();
+            let (system, calls) = interrupted(disk.system(rt), act);
+            let reader = BaseReader::open(system, PATH).unwrap();
+            calls.act_after(n);
+            assert_eq!(reader.finish().unwrap(), end.unwrap(), "call {n}");
+            file.close().unwrap();
+            calls.has_acted()
+        });
+        if !has_acted {
+            assert!(n > 10, "{n}");
+            break;
+        }
+    }
 }
 
 /// The reader finds damage that the log does not mend, and copies nothing of it unnoticed.

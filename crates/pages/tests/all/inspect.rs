@@ -1,12 +1,9 @@
 //! Tests of the inspector. Its report on a file agrees with an opening, whatever a crash left of the file.
 //! Damage is reported with its page, and a page that is being written is never called damaged.
 
-use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
+use crate::common::{MODES, PAGE, PATH, disk, interrupted, open, options, page};
 use logforce_core::{OpenMode, RepairOptions, repair};
-use logforce_device::{
-    DirEntry, Directory, File, ForwardDirectory, ForwardFile, Method, OpenFile, ReadSource,
-    Runtime, System,
-};
+use logforce_device::{Method, Runtime};
 use logforce_format::{Lsn, MapEntry, MapSector};
 use logforce_pages::{
     CommitMode, CopyOnWriteRoot, Damage, Error, ErrorKind, Held, Inspector, LoggedState,
@@ -14,10 +11,9 @@ use logforce_pages::{
 };
 use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime, Survival};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const DATA: u64 = 128 << 10;
 
@@ -500,84 +496,6 @@ fn beside_a_writer_nothing_is_called_damage_but_what_is() {
     println!("{looks} looks, {in_use} places in use");
 }
 
-/// A system that calls `act` once, before one of the calls that read the log.
-struct Interrupted {
-    inner: Arc<dyn System>,
-    calls: Arc<Calls>,
-}
-
-struct Calls {
-    /// Number of calls before the one.
-    left: AtomicI64,
-    act: Box<dyn Fn() + Send + Sync>,
-}
-
-impl Calls {
-    fn next(&self) {
-        if self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
-            (self.act)();
-        }
-    }
-}
-
-impl System for Interrupted {
-    fn runtime(&self) -> Arc<dyn Runtime> {
-        self.inner.runtime()
-    }
-
-    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        let inner = self.inner.directory(path)?;
-        let calls = self.calls.clone();
-        Ok(match path.ends_with("log") {
-            true => Arc::new(InterruptedDirectory { inner, calls }),
-            false => inner,
-        })
-    }
-
-    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        self.inner.make_directory(path)
-    }
-}
-
-struct InterruptedDirectory {
-    inner: Arc<dyn Directory>,
-    calls: Arc<Calls>,
-}
-
-impl ForwardDirectory for InterruptedDirectory {
-    fn inner(&self) -> &dyn Directory {
-        &*self.inner
-    }
-
-    fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        self.calls.next();
-        self.inner.entries()
-    }
-
-    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
-        self.calls.next();
-        let inner = self.inner.open(name, how)?;
-        let calls = self.calls.clone();
-        Ok(Arc::new(InterruptedFile { inner, calls }))
-    }
-}
-
-struct InterruptedFile {
-    inner: Arc<dyn File>,
-    calls: Arc<Calls>,
-}
-
-impl ForwardFile for InterruptedFile {
-    fn inner(&self) -> &dyn File {
-        &*self.inner
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-        self.calls.next();
-        self.inner.read_at(offset, buf, source)
-    }
-}
-
 /// Records are missing then, and the log holds parts of pages without their images.
 #[test]
 fn a_log_that_is_truncated_while_it_is_read_is_not_damage() {
@@ -604,20 +522,14 @@ fn a_log_that_is_truncated_while_it_is_read_is_not_damage() {
                         own.clone().close().unwrap();
                     }
                 };
-                let calls = Arc::new(Calls {
-                    left: AtomicI64::new(n as i64),
-                    act: Box::new(act),
-                });
-                let system = Interrupted {
-                    inner: disk.system(rt),
-                    calls: calls.clone(),
-                };
-                let inspector = Inspector::open(Arc::new(system), PATH).unwrap();
+                let (system, calls) = interrupted(disk.system(rt), act);
+                calls.act_after(n);
+                let inspector = Inspector::open(system, PATH).unwrap();
                 let (report, seen) = look(&inspector);
                 assert_eq!(seen.damages, [], "call {n}");
                 assert!(!matches!(report.next_opening, NextOpening::Refused(_)));
                 assert_eq!((report.commit, report.in_use), (COMMITS, 0), "call {n}");
-                let was_read = calls.left.load(Ordering::SeqCst) < 0;
+                let was_read = calls.has_acted();
                 if !is_closed {
                     file.close().unwrap();
                 }
