@@ -77,6 +77,8 @@ pub enum Key {
     Hint,
 }
 
+/// Maximum length of an owner's name in bytes.
+pub const MAX_OWNER_LEN: usize = 1024;
 /// Longest name of a mark, bytes.
 pub const MAX_MARK_LEN: usize = 100;
 

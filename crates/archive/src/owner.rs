@@ -3,7 +3,7 @@
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::{StoredLog, random_nonce};
-use crate::key::{Epoch, Key};
+use crate::key::{Epoch, Key, MAX_OWNER_LEN};
 use crate::object::{Hint, Nonce, Object};
 use crate::protocol::{self, Answer, Claim, Claimant, Claimed, Local, Request, Scan, Scanned};
 use logforce::Lsn;
@@ -16,6 +16,12 @@ pub(crate) async fn claim(
     opening: u64,
     local: Option<Local>,
 ) -> Result<Claimed> {
+    if owner.len() > MAX_OWNER_LEN {
+        return Err(Error::Invalid(format!(
+            "the owner's name has {} bytes, and an archive stores at most {MAX_OWNER_LEN}: choose a shorter one",
+            owner.len()
+        )));
+    }
     let mut claim = Claim::new(Claimant {
         nonce: Nonce::new(opening, random_nonce()?.0 as u64),
         owner,

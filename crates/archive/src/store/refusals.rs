@@ -45,10 +45,12 @@ const UNABLE: &str = "use a store with conditional puts (If-None-Match)";
 const CERTIFICATE: &str = "install the certificate authority of the store, or correct the endpoint";
 const NO_CREDENTIALS: &str = "the environment has no credentials, so the metadata service of a cloud \
      machine was asked: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+const PLAIN_HTTP: &str = "the endpoint begins with http://, so nothing would be encrypted on the way: use \
+     https://, or set AWS_ALLOW_HTTP=true (AZURE_ALLOW_HTTP, GOOGLE_ALLOW_HTTP)";
 const SETTINGS: &str = "correct the settings of the store in the environment";
 
 /// Names of errors in answers, for which the remedy is known and a retry is useless.
-const HOPELESS: [(&str, &str); 16] = [
+const HOPELESS: [(&str, &str); 17] = [
     ("NoSuchBucket", NO_BUCKET),
     ("ContainerNotFound", NO_BUCKET),
     ("The specified bucket does not exist", NO_BUCKET),
@@ -65,6 +67,7 @@ const HOPELESS: [(&str, &str); 16] = [
     ("NotImplemented", UNABLE),
     ("MethodNotAllowed", UNABLE),
     ("invalid peer certificate", CERTIFICATE),
+    ("URL scheme is not allowed", PLAIN_HTTP),
 ];
 
 /// Returns the answer that an error stands for.

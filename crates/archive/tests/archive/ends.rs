@@ -173,3 +173,15 @@ fn ends_that_the_archive_cannot_give() {
         assert!(why.contains("Choose a later end"), "{why}");
     }
 }
+
+#[test]
+fn a_gap_below_a_time_is_named() {
+    for (size, folder) in [(128 << 20, "e"), (1 << 20, "s")] {
+        let home = temp();
+        let (archive, _) = fill(home.path(), size);
+        let objects = objects(home.path(), folder);
+        std::fs::remove_file(&objects[objects.len() - 2]).unwrap();
+        let refused = restore(&archive, RestoreTo::Time(u64::MAX)).unwrap_err();
+        assert!(refused.to_string().contains("has a gap at"), "{refused}");
+    }
+}

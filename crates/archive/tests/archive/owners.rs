@@ -1,6 +1,7 @@
 //! Owners: whose archive it is, and who may go on with it.
 
 use super::*;
+use logforce_archive::key::MAX_OWNER_LEN;
 
 #[test]
 fn a_takeover_deposes_the_owner() {
@@ -60,6 +61,27 @@ fn a_takeover_deposes_the_owner() {
     attached.close().unwrap();
     let copy = restore(&archive, &home.path().join("copy"), RestoreTo::End).unwrap();
     assert_eq!(records(&copy), records(&standby));
+}
+
+#[test]
+fn an_owner_with_a_name_that_is_too_long_deposes_no_other() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let attached = archive.attach(&log, AttachOptions::new()).unwrap();
+    log.commit(record(1)).unwrap();
+    log.close().unwrap();
+    attached.close().unwrap();
+    let claim = |name: &str| {
+        let to = home.path().join(format!("copy-{}", name.len()));
+        archive.takeover(&to, name, Guarantee::ProcessCrash, &mut |_| {})
+    };
+    let refused = claim(&"b".repeat(MAX_OWNER_LEN + 1))
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("stores at most 1024"), "{refused}");
+    assert_eq!(archive.list().unwrap().epoch.0, 1);
+    claim(&"b".repeat(MAX_OWNER_LEN)).unwrap();
 }
 
 #[test]

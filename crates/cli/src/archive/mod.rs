@@ -18,13 +18,16 @@ use crate::output::{Sink, Target, print};
 use crate::progress::Bar;
 use anyhow::{Context, anyhow};
 use clap::Subcommand;
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 use logforce_archive::format::{KeyError, Reject, SecretKey};
-use logforce_archive::key::Key;
+use logforce_archive::key::{Key, MAX_OWNER_LEN};
 use logforce_archive::protocol::Error as StateError;
 use logforce_archive::store::{Store, StoreOptions};
 use logforce_archive::{Archive, ArchiveOptions, Error, Progress};
 use logforce_terminal::progress::Progress as _;
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Variable with the key of an encrypted archive.
@@ -89,13 +92,47 @@ pub fn run(args: Args) -> anyhow::Result<End> {
 #[derive(Debug, clap::Args)]
 struct ArchiveArgs {
     /// URL or directory of the archive
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = Url)]
     url: String,
     #[command(flatten)]
     access: Access,
     /// Write the result as JSON to FILE; - for standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Target>,
+}
+
+/// Parser of the argument URL.
+#[derive(Debug, Clone)]
+struct Url;
+
+impl TypedValueParser for Url {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let text = value.to_str().map(str::to_owned);
+        text.ok_or_else(|| {
+            let why = format!(
+                "the path {value:?} is not UTF-8, as the URL of an archive must be: rename the directory, or name a \
+                 symbolic link to it"
+            );
+            command.clone().error(ErrorKind::InvalidUtf8, why)
+        })
+    }
+}
+
+/// Parses the name of an owner.
+fn owner(name: &str) -> Result<String, String> {
+    match name.len() {
+        0..=MAX_OWNER_LEN => Ok(name.to_owned()),
+        len => Err(format!(
+            "the name has {len} bytes, and an archive stores at most {MAX_OWNER_LEN}: choose a shorter one"
+        )),
+    }
 }
 
 /// The key and the address of the store.

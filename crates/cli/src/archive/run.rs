@@ -1,7 +1,7 @@
 //! `logforce archive run`.
 
 use super::state::{State, live_durable, unproven};
-use super::{Access, base, failed, log_of, metrics, times};
+use super::{Access, Url, base, failed, log_of, metrics, owner, times};
 use crate::exit::End;
 use crate::output::{Target, complain, is_quiet, print};
 use crate::progress::Bar;
@@ -15,6 +15,7 @@ use logforce_archive::object::Base;
 use logforce_archive::{Archive, AttachOptions, Attached, Error, Status};
 use logforce_measure::Interrupt;
 use logforce_terminal::arguments;
+use logforce_terminal::numbers::bytes;
 use logforce_terminal::progress::Progress;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ pub struct Args {
     #[arg(value_name = "LOGDIR")]
     log: PathBuf,
     /// URL or directory of the archive; created if the bucket or directory has none
-    #[arg(value_name = "URL", required_unless_present = "release")]
+    #[arg(value_name = "URL", required_unless_present = "release", value_parser = Url)]
     url: Option<String>,
     #[command(flatten)]
     access: Access,
@@ -62,8 +63,14 @@ pub struct Args {
     /// Number of chunks that are put at once, 1 to 256
     #[arg(long, value_name = "N", default_value = "8", value_parser = arguments::within(1_usize, 256))]
     window: usize,
-    /// Name of this machine, for people who read the archive [default: its host name]
-    #[arg(long, value_name = "NAME")]
+    /// Log in a chunk at most, 64KiB to 64MiB
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = size_within(64 << 10, 64 << 20))]
+    chunk_size: u64,
+    /// Log in a segment, which replaces chunks, 1MiB to 128MiB; up to five times as much is kept in memory
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = size_within(1 << 20, 128 << 20))]
+    segment_size: u64,
+    /// Name of this machine, for people who read the archive, up to 1,024 bytes [default: its host name]
+    #[arg(long, value_name = "NAME", value_parser = owner)]
     owner: Option<String>,
     /// Most that the log keeps for the archive, bytes or such as 10GiB [default: everything]
     #[arg(long, value_name = "SIZE", value_parser = arguments::size, requires = "at_limit")]
@@ -98,6 +105,21 @@ enum AtLimit {
     Drop,
     /// The log refuses appends until the archive has caught up
     Refuse,
+}
+
+/// Returns a parser of sizes from `least` to `most` bytes.
+fn size_within(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        let size = arguments::size(text)?;
+        match (least..=most).contains(&size) {
+            true => Ok(size),
+            false => Err(format!(
+                "'{text}' is outside the range: give a size from {} to {}",
+                bytes(least),
+                bytes(most)
+            )),
+        }
+    }
 }
 
 /// Archives until the user ends it.
@@ -188,7 +210,11 @@ fn release(args: &Args, log: &Path) -> anyhow::Result<End> {
 
 fn options(args: &Args) -> AttachOptions {
     let owner = args.owner.clone().or_else(host_name);
-    let mut options = AttachOptions::new().delay(args.delay).window(args.window);
+    let mut options = AttachOptions::new()
+        .delay(args.delay)
+        .window(args.window)
+        .chunk_size(args.chunk_size)
+        .segment_size(args.segment_size);
     if let Some(owner) = owner {
         options = options.owner(owner);
     }

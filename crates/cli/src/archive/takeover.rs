@@ -26,8 +26,8 @@ pub struct Args {
     /// The directory of the log: missing, empty, or left by `restore --follow`
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Name of this machine, for people who read the archive
-    #[arg(long, value_name = "NAME")]
+    /// Name of this machine, for people who read the archive, up to 1,024 bytes
+    #[arg(long, value_name = "NAME", value_parser = super::owner)]
     owner: String,
     /// Accept a DIR that survives less than a loss of power: process-crash, os-crash
     #[arg(long, value_name = "GUARANTEE", value_parser = crate::salvage::parse_guarantee,

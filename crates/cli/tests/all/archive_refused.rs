@@ -77,6 +77,13 @@ fn stores_that_cannot_be_used() {
     let out = by_option.to_end().unwrap();
     assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
 
+    let mut unencrypted = command(dir, &["list", &url]);
+    unencrypted
+        .envs(server.environment())
+        .env_remove("AWS_ALLOW_HTTP");
+    let words = ["begins with http://", "set AWS_ALLOW_HTTP=true"];
+    assert_refused(&unencrypted.to_end().unwrap(), 4, &words);
+
     let careless = Server::start(Options {
         has_conditional_create: false,
         ..Options::default()
@@ -237,6 +244,8 @@ fn a_second_archive_of_one_log() {
 fn arguments_that_cannot_be_used() {
     let (home, _) = home(1);
     let dir = home.path();
+    let long = "b".repeat(3000);
+    let too_long = "has 3000 bytes, and an archive stores at most 1024";
     fs::create_dir(dir.join("made")).unwrap();
     let before = files(dir);
     for (arguments, words) in [
@@ -278,6 +287,16 @@ fn arguments_that_cannot_be_used() {
             "drop, refuse",
         ),
         (&["run", "log", "bucket", "--window", "0"], "from 1 to 256"),
+        (
+            &["run", "log", "bucket", "--chunk-size", "1KiB"],
+            "from 64 KiB to 64 MiB",
+        ),
+        (
+            &["run", "log", "bucket", "--segment-size", "1GiB"],
+            "from 1 MiB to 128 MiB",
+        ),
+        (&["run", "log", "bucket", "--owner", &long], too_long),
+        (&["takeover", "bucket", "to", "--owner", &long], too_long),
         (
             &["run", "log", "bucket", "--delay", "soon"],
             "is not a duration",
@@ -388,4 +407,45 @@ fn onto_a_full_disk() {
     assert!(files(disk.path()) == before, "{:?}", files(disk.path()));
     // The owner still owns the archive.
     done(dir, &["run", "log", "bucket", "--once"]);
+}
+
+/// Sizes of the objects, by options of `run`.
+#[test]
+fn sizes_of_chunks_and_segments() {
+    let home = place();
+    let dir = home.path();
+    let log = logforce::create_new(dir.join("log"), crate::logs::options()).unwrap();
+    for n in 0..40 {
+        log.commit(vec![n; 60_000]).unwrap();
+    }
+    log.close().unwrap();
+    for (arguments, chunks, has_segments) in [
+        (&[][..], 1..5, false),
+        (&["--chunk-size", "64KiB"], 20..200, false),
+        (&["--segment-size", "1MiB"], 1..5, true),
+    ] {
+        fs::create_dir(dir.join("bucket")).unwrap();
+        done(
+            dir,
+            &[&["run", "log", "bucket", "--once"], arguments].concat(),
+        );
+        let made = files(&dir.join("bucket/e")).len();
+        assert!(chunks.contains(&made), "{arguments:?}: {made} chunks");
+        let segments = files(&dir.join("bucket/s")).len();
+        assert_eq!(segments > 0, has_segments, "{arguments:?}");
+        done(dir, &["run", "log", "--release"]);
+        fs::remove_dir_all(dir.join("bucket")).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_whose_path_is_not_utf8() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (home, _) = home(1);
+    let url = std::ffi::OsStr::from_bytes(b"buck\xff");
+    for arguments in [&["list"][..], &["run", "log"]] {
+        let out = command(home.path(), arguments).arg(url).to_end().unwrap();
+        assert_refused(&out, 2, &["is not UTF-8", "name a symbolic link"]);
+    }
 }
