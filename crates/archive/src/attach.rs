@@ -5,7 +5,7 @@ use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::Identity;
 use crate::key::Epoch;
-use crate::owner::{claim, last_chunk, newest_chunk, newest_owner};
+use crate::owner::{check_owner, claim, last_chunk, newest_chunk, newest_owner};
 use crate::protocol::{Claimed, Local};
 use crate::source::Source;
 use crate::status::{Shared, Status};
@@ -286,6 +286,7 @@ impl Archive {
         source: &mut Source,
         options: &AttachOptions,
     ) -> Result<Claimed> {
+        check_owner(&options.owner)?;
         let probe = bucket.store().probe().await?;
         match options.is_synchronous {
             true => probe.check_synchronous(self.url())?,

@@ -9,6 +9,16 @@ use crate::protocol::{self, Answer, Claim, Claimant, Claimed, Local, Request, Sc
 use logforce::Lsn;
 use tokio::task::JoinSet;
 
+/// Fails for a name that an archive cannot store.
+pub(crate) fn check_owner(owner: &str) -> Result<()> {
+    match owner.len() {
+        0..=MAX_OWNER_LEN => Ok(()),
+        len => Err(Error::Invalid(format!(
+            "the owner's name has {len} bytes, and an archive stores at most {MAX_OWNER_LEN}: choose a shorter one"
+        ))),
+    }
+}
+
 /// Claims the next epoch of an archive. `opening` is the random number of the log's opening, or of a takeover.
 pub(crate) async fn claim(
     bucket: &Bucket,
@@ -16,12 +26,7 @@ pub(crate) async fn claim(
     opening: u64,
     local: Option<Local>,
 ) -> Result<Claimed> {
-    if owner.len() > MAX_OWNER_LEN {
-        return Err(Error::Invalid(format!(
-            "the owner's name has {} bytes, and an archive stores at most {MAX_OWNER_LEN}: choose a shorter one",
-            owner.len()
-        )));
-    }
+    check_owner(&owner)?;
     let mut claim = Claim::new(Claimant {
         nonce: Nonce::new(opening, random_nonce()?.0 as u64),
         owner,

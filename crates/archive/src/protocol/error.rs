@@ -105,12 +105,12 @@ impl fmt::Display for Error {
                 key: Some(key),
             } => write!(
                 f,
-                "the archive has a gap at {}: object `{key}` is missing; restore to a position below",
+                "the archive has a gap at {}: object `{key}` is missing; restore to an LSN below",
                 lsn.0
             ),
             Error::Gap { lsn, key: None } => write!(
                 f,
-                "the archive has a gap at {}: no chunk or segment holds it; restore to a position below",
+                "the archive has a gap at {}: no chunk or segment holds it; restore to an LSN below",
                 lsn.0
             ),
             Error::Misplaced { key } => write!(
