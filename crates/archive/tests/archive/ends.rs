@@ -103,7 +103,7 @@ fn a_gap_leaves_the_ends_below_it() {
     std::fs::rename(&chunks[gap], &hidden).unwrap();
     let above = restore(&archive, RestoreTo::Lsn(ends[120])).unwrap_err();
     let said = above.to_string();
-    assert!(said.contains("restore to a position below"), "{said}");
+    assert!(said.contains("restore to an LSN below"), "{said}");
     let position = said.split("gap at ").nth(1).unwrap();
     let position: u64 = position.split(':').next().unwrap().parse().unwrap();
     assert!(position > ends[90].0, "{said}");
