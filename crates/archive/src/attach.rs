@@ -131,16 +131,17 @@ impl Attached {
         self.end()
     }
 
-    /// Ends the archive as [`Attached::close`] does, and calls `progress` every 100 ms meanwhile. Returns the
-    /// last state.
+    /// Ends the archive as [`Attached::close`] does, and calls `progress` at once and every 100 ms meanwhile.
+    /// Returns the last state.
     ///
     /// # Errors
     /// As [`Attached::close`].
     pub fn close_with(mut self, progress: &mut dyn FnMut(&Status)) -> Result<Status> {
         self.stop();
+        progress(&self.status());
         while self.thread.as_ref().is_some_and(|t| !t.is_finished()) {
-            progress(&self.status());
             std::thread::sleep(Duration::from_millis(100));
+            progress(&self.status());
         }
         self.end()?;
         Ok(self.status())

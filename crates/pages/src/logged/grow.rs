@@ -248,8 +248,8 @@ impl LoggedStore {
     /// bytes that were read here before would overwrite its bytes. Blocks of a page that is not flushed yet
     /// look missing on a filesystem that allocates late.
     fn take_lacking(&self, pages: Range<u64>) -> io::Result<()> {
-        let all = vec![pages.clone()];
-        let lacking = planted!("blocks-taken-again", all, else self.state().room.lacking(pages));
+        let lacking =
+            planted!("blocks-taken-again", vec![pages], else self.state().room.lacking(pages));
         lacking
             .into_iter()
             .try_for_each(|run| self.take_blocks_of(run))

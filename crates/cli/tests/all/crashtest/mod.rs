@@ -157,7 +157,7 @@ fn a_program_that_forgets_at_its_start_loses() {
                    while :; do n=$((n+1)); echo $n >> \"$1/log\"; sync \"$1/log\"; echo $n; done";
     let first_is_there = "first=$(head -n 1 {acked}); [ -z \"$first\" ] || grep -qx \"$first\" {}/log || \
                           { echo \"$first is missing\"; exit 1; }";
-    let volume = ["--cuts", "8", "--states", "140", "--no-explain"];
+    let volume = ["--cuts", "8", "--states", "200", "--no-explain"];
     let Some((status, shown, json)) = crashtest(&volume, first_is_there, &[forgets, "sh", "{}"])
     else {
         return;
