@@ -28,7 +28,7 @@ pub enum Stage {
     Dist,
     /// Runs all tests and doctests except the exhaustive ones, and checks that they leave nothing behind
     Tests,
-    /// Tests every bit, length, pair of crashes and failing call of small logs: a change half of them, in turn; deep all
+    /// Tests every bit, length, pair of crashes and failing call of small logs: a change a quarter of them, in turn; deep all
     Exhaustive,
     /// Runs random tests of a log on a simulated disk: 300 and the listed ones; deep 10,000
     Simulation,

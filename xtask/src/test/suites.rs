@@ -55,9 +55,9 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// Modules of the exhaustive tests in two parts, of 65 and 150 s of processor time. A change runs one of them, by
-/// its commit, and a deep run both.
-const HALVES: [&[&str]; 2] = [
+/// Modules of the exhaustive tests in four parts, of about 70 s of processor time each. A change runs one of them, by
+/// its commit, and a deep run all.
+const PARTS: [&[&str]; 4] = [
     &[
         "bits",
         "failing_calls",
@@ -65,12 +65,11 @@ const HALVES: [&[&str]; 2] = [
         "repairs",
         "page_file::bits",
     ],
+    &["backups", "lengths"],
+    &["pairs"],
     &[
-        "backups",
         "imports",
-        "lengths",
         "names",
-        "pairs",
         "page_file::crashes",
         "page_file::failures",
     ],
@@ -88,8 +87,8 @@ pub fn exhaustive(setting: &Setting) -> Result<StageOutcome> {
         true => drop(tests.arg(EXHAUSTIVE)),
         false => {
             let turn = Tier::deep(&setting.workspace, None).map_or(0, Tier::from) / 1000;
-            let half = HALVES[turn as usize % HALVES.len()];
-            tests.args(half.iter().map(|module| format!("{EXHAUSTIVE}{module}")));
+            let part = PARTS[turn as usize % PARTS.len()];
+            tests.args(part.iter().map(|module| format!("{EXHAUSTIVE}{module}")));
         }
     }
     host::tests(setting, "exhaustive", &mut tests)
@@ -105,11 +104,11 @@ fn tidy(temp: &Path, outcome: &mut StageOutcome) {
 
 #[cfg(test)]
 mod tests {
-    use super::HALVES;
+    use super::PARTS;
 
-    /// A module that is in no half would run in deep runs only.
+    /// A module that is in no part would run in deep runs only.
     #[test]
-    fn every_exhaustive_test_is_in_a_half() {
+    fn every_exhaustive_test_is_in_a_part() {
         let root = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../crates/sim/tests/exhaustive"
@@ -123,10 +122,10 @@ mod tests {
             let module = entry.strip_prefix(root).unwrap().with_extension("");
             let module = module.to_str().unwrap().replace('/', "::");
             let module = module.strip_suffix("::mod").unwrap_or(&module);
-            assert!(HALVES.concat().contains(&module), "{module}");
+            assert!(PARTS.concat().contains(&module), "{module}");
             files += 1;
         }
-        assert_eq!(files, HALVES.concat().len());
+        assert_eq!(files, PARTS.concat().len());
     }
 
     fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
