@@ -70,6 +70,10 @@ fn check(make: impl Fn(u64) -> Target, seeds: &[u64], rounds: u64) {
     }
 }
 
+/// Rounds of a seed in a deep run. A log remembers its last 129 openings. With more, a deposed copy that differs from
+/// the archive in nothing may take it back (decision 0031), and a round of a returning machine would call that wrong.
+const ROUNDS: u64 = 75;
+
 /// Child process; does nothing in a usual run of the tests.
 #[test]
 fn node() {
@@ -86,7 +90,8 @@ fn no_acknowledgement_is_lost() {
 #[test]
 #[ignore = "deep: takes minutes, a round takes about a second"]
 fn no_acknowledgement_is_lost_in_many_rounds() {
-    check(|_| Target::faulty(), &[fresh(), fresh() + 1], 150);
+    let seeds: Vec<u64> = (0..4).map(|n| fresh() + n).collect();
+    check(|_| Target::faulty(), &seeds, ROUNDS);
 }
 
 fn check_real(kind: Kind) {
@@ -96,7 +101,7 @@ fn check_real(kind: Kind) {
         println!("skipped: {test}: no {kind:?}; see docs/testing.md");
         return;
     }
-    check(|_| Target::real(kind).unwrap(), &[fresh()], 100);
+    check(|_| Target::real(kind).unwrap(), &[fresh(), fresh() + 1], 50);
 }
 
 #[test]
