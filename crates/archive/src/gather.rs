@@ -23,10 +23,8 @@ pub(crate) struct Gathered {
 /// Content of a segment.
 pub(crate) enum Content {
     /// Chunk that the store copies.
-    Copy {
-        segment: Segment,
-        chunk: Key,
-    },
+    Copy { segment: Segment, chunk: Key },
+    /// Pieces that are put again, as one object.
     Small(Box<Small>),
 }
 

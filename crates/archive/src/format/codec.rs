@@ -17,7 +17,7 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, compress_bound};
 
 /// Compression level: the fastest of zstd's regular ones, because an upload must keep up with the log.
 const LEVEL: i32 = 1;
-/// Samples by which a large payload is judged, and the length of each in bytes.
+/// Samples by which a large slice is judged, and the length of each in bytes.
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 8 << 10;
 /// Largest payload of an object without a part of the log, in bytes.
@@ -270,7 +270,7 @@ impl Encoder {
         let bound: usize = slices().map(|slice| compress_bound(slice.len())).sum();
         let mut bytes = Vec::with_capacity(HEADER_LEN + bound + TAG_LEN);
         bytes.resize(HEADER_LEN, 0);
-        if self.may_shrink(slices())? {
+        if self.may_shrink(slices(), body_len)? {
             for slice in slices() {
                 self.compress(slice, &mut bytes)?;
             }
@@ -285,12 +285,16 @@ impl Encoder {
         self.codec.finish(head, body_len, is_compressed, bytes)
     }
 
-    /// Returns false if samples of the largest slice do not shrink: then the compression, which takes most of
-    /// the time of an upload, is left out.
-    fn may_shrink<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]>) -> Result<bool, Reject> {
+    /// Returns false if one slice is nearly all of the payload, and samples of it do not shrink: then the
+    /// compression, which takes most of the time of an upload, is left out.
+    fn may_shrink<'a>(
+        &mut self,
+        slices: impl Iterator<Item = &'a [u8]>,
+        body_len: u64,
+    ) -> Result<bool, Reject> {
         let largest = slices.max_by_key(|slice| slice.len()).unwrap_or_default();
         let stride = largest.len() / SAMPLES;
-        if stride < 2 * SAMPLE {
+        if stride < 2 * SAMPLE || (largest.len() as u64) < body_len / 8 * 7 {
             return Ok(true);
         }
         let samples: Vec<u8> = largest

@@ -24,7 +24,7 @@ pub(super) struct Cloud {
     prefix: String,
     /// False for buckets of S3 Express, which list in any order.
     lists_in_order: bool,
-    /// False for Azure, where a copy may go on after the answer.
+    /// False for Azure, where a copy may go on after the answer: its source would be deleted too early.
     copies: bool,
 }
 

@@ -85,7 +85,8 @@ impl Directory {
         self.answer("replace", name, replaced)
     }
 
-    /// Gives an object a second name, durably.
+    /// Gives an object a second name, durably. Without the sync, a power cut could take that name after the first
+    /// one was deleted.
     pub(super) fn copy(&self, from: &str, to: &str) -> Answer<()> {
         let path = self.root.join(to);
         let copy = || {

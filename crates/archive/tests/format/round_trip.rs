@@ -127,6 +127,26 @@ fn what_does_not_shrink_is_stored_as_it_is() {
     assert!(object.ends_with(&log));
 }
 
+/// Large payloads are judged by samples.
+#[test]
+fn a_large_payload_is_compressed_if_a_part_of_it_shrinks() {
+    let stored = |log: &[&[u8]]| {
+        let (key, object) = chunk(&codec(None), &[0; CONTROL_LEN], log);
+        let (_, read) = codec(None).decode(&key, object.clone()).unwrap();
+        assert_eq!(read.log, log.concat());
+        object.len()
+    };
+    let (noise, zeroes) = (noise(1 << 20), vec![0; 1 << 20]);
+    assert!(stored(&[&noise]) > 1 << 20);
+    assert!(stored(&[&noise, &zeroes[..1 << 19]]) < (1 << 20) + 10_000);
+    let half: Vec<u8> = noise
+        .chunks(4096)
+        .zip(zeroes.chunks(4096))
+        .flat_map(|(a, b)| [a, b].concat())
+        .collect();
+    assert!(stored(&[&half]) < (1 << 20) + 50_000);
+}
+
 #[test]
 fn objects_of_one_payload_are_encrypted_differently() {
     let codec = codec(Some(&key(1)));
