@@ -7,7 +7,7 @@ use crate::output::{Sink, Target, complain, print};
 use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::{
-    Error, ErrorKind, Guarantee, Log, Lsn, Options, Record, Verdict,
+    Error, ErrorKind, Guarantee, Log, Lsn, Options, Record, Refused, Verdict,
     inspect::{BatchInfo, Damage, Inspector, LogSummary, RecoveryCase, Visit},
 };
 use logforce_terminal::numbers::{bytes, count};
@@ -322,24 +322,24 @@ fn refused(e: Error, args: &Args) -> anyhow::Error {
         );
     }
     match e {
-        Error::Guarantee {
+        Error::Refused(Refused::Guarantee {
             method,
             wanted,
             got,
             evidence,
             ..
-        } => anyhow::anyhow!(
+        }) => anyhow::anyhow!(
             "{}: method {method} guarantees {got} there, but {wanted} is required: {evidence}. To accept less, give --require {got}",
             new.display()
         ),
-        Error::Verdict {
+        Error::Refused(Refused::Verdict {
             method,
             got,
             verdict,
             wanted,
             evidence,
             ..
-        } => anyhow::anyhow!(
+        }) => anyhow::anyhow!(
             "{}: method {method} guarantees {got} there with verdict {verdict}, but {wanted} is required: {evidence}. To accept it, give --require-verdict {verdict}",
             new.display()
         ),
@@ -556,25 +556,25 @@ mod tests {
             map: None,
             json: None,
         };
-        let e = Error::Guarantee {
+        let e = Error::Refused(Refused::Guarantee {
             path: "/new.partial".into(),
             method: Method::Fdatasync,
             wanted: Guarantee::PowerLoss,
             got: Guarantee::ProcessCrash,
             evidence: "tmpfs is in memory".to_owned(),
-        };
+        });
         let message = refused(e, &args).to_string();
         assert!(message.contains("--require process-crash"), "{message}");
         assert!(message.contains("tmpfs is in memory"), "{message}");
         assert!(!message.contains("Options"), "{message}");
-        let e = Error::Verdict {
+        let e = Error::Refused(Refused::Verdict {
             path: "/new.partial".into(),
             method: Method::Fdatasync,
             got: Guarantee::PowerLoss,
             verdict: Verdict::Unknown,
             wanted: Verdict::Declared,
             evidence: "a program serves it".to_owned(),
-        };
+        });
         let message = refused(e, &args).to_string();
         assert!(message.contains("--require-verdict unknown"), "{message}");
         assert!(!message.contains("Options"), "{message}");

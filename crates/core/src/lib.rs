@@ -16,7 +16,6 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
-mod advisor;
 mod background;
 mod backup;
 mod batch;
@@ -38,7 +37,6 @@ mod trace;
 mod truncation;
 mod types;
 
-pub use advisor::{Advisor, Observation, Question};
 pub use backup::{BackupOptions, BackupReport, ChunkChain, Import, ImportOptions, backup};
 pub use batch::{Append, Batch};
 pub use environment::{Environment, EnvironmentOptions, EnvironmentStats};
@@ -52,6 +50,8 @@ pub use log::handles::CommitHandle;
 pub use log::offload::offload;
 pub use log::replicate::{ReplicaOptions, ReplicaWait, Replication};
 pub use log::reserve::Permit;
+pub use logforce_commit::method::Refused;
+pub use logforce_commit::metrics::histogram::HistogramSnapshot;
 pub use logforce_device::{
     Assessment, BlockDevice, CutEvidence, CutResult, DirectAlignment, Facts, FileState,
     FilesystemKind, Granted, Guarantee, Layer, Method, Platform, Source, Verdict, WriteCache,
@@ -59,7 +59,7 @@ pub use logforce_device::{
 pub use logforce_format::{
     BatchKind, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, RecoveryCase,
 };
-pub use metrics::{Counters, HistogramSnapshot, LiveStats, LiveSummary, Stats};
+pub use metrics::{Counters, LiveStats, LiveSummary, Stats};
 pub use options::{Modes, OpenMode, Options};
 pub use policy::Policy;
 pub use read::backward::BackwardReader;
@@ -72,10 +72,9 @@ pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
 pub use read::remote::replica::ReadOnlyReplica;
-pub use recovery::lock_wait::wait_for_lock;
 pub use recovery::repair::{Cut, RepairOptions, RepairReport, repair};
 pub use storage::hold::{AtHoldLimit, Hold};
 #[doc(hidden)]
-pub use sync::wakers::{is_waking, refuse_in_waker, wake};
+pub use sync::poison::refuse_in_waker;
 pub use truncation::pin::Pin;
 pub use types::{Acknowledged, CheckpointDue, Record, RecordRange, RecordRef, RecoveryReport};

@@ -1,9 +1,11 @@
 //! Options of an opening.
 
-use crate::advisor::Advisor;
 use crate::error::Bytes;
 use crate::error::{Error, Result};
-use logforce_device::{Directory, Guarantee, Method, Verdict};
+use logforce_commit::advisor::Advisor;
+use logforce_commit::method::MethodChoice;
+use logforce_commit::write_concurrency::WriteLimits;
+use logforce_device::{Directory, Guarantee, Method, Runtime, Verdict};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_RECORD_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
@@ -353,15 +355,31 @@ impl Options {
         self
     }
 
-    /// Returns the advisor, even if the user has named a method or turned calibration off.
-    pub(crate) fn advisor(&self) -> Option<&Arc<dyn Advisor>> {
-        self.advisor.as_ref()
+    /// Returns the requirements and the advisor, for the choice of the method in `dir`.
+    pub(crate) fn method_choice<'a>(
+        &'a self,
+        dir: &'a Arc<dyn Directory>,
+        runtime: &'a dyn Runtime,
+    ) -> MethodChoice<'a> {
+        MethodChoice {
+            dir,
+            runtime,
+            method: self.method,
+            require: self.require,
+            require_verdict: self.require_verdict,
+            advisor: self.advisor.as_deref(),
+            calibrate: self.calibrate,
+            cache: self.calibration_cache.as_deref(),
+        }
     }
 
-    /// Returns the advisor, unless the user has named a method or turned calibration off.
-    pub(crate) fn advisor_to_ask(&self) -> Option<&Arc<dyn Advisor>> {
-        let open = self.method.is_none() && self.calibrate;
-        self.advisor.as_ref().filter(|_| open)
+    /// Returns the limits of the number of writes in flight.
+    pub(crate) fn write_limits(&self) -> WriteLimits {
+        WriteLimits {
+            most: self.max_in_flight_writes,
+            at_first: self.in_flight_at_first,
+            large: self.large_write_size,
+        }
     }
 
     /// Sets the maximum number of bytes of log that pins may keep below the front that

@@ -8,6 +8,13 @@ macro_rules! planted {
     ($name:literal) => {
         $crate::planted::is($name)
     };
+    ($name:literal, $wrong:expr, else $right:expr) => {
+        if $crate::planted!($name) {
+            $wrong
+        } else {
+            $right
+        }
+    };
 }
 
 /// See [`planted!`](crate::planted!).

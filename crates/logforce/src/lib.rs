@@ -230,7 +230,7 @@ pub use logforce_core::{
     Acknowledged, Append, BackupOptions, BackupReport, BackwardReader, Batch, CheckpointDue,
     CheckpointRequests, CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Follower,
     Granted, Guarantee, Log, LogId, Lsn, Method, Permit, Pin, Policy, Position, ReadOnly,
-    ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, Result, Verdict,
+    ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, Refused, Result, Verdict,
 };
 pub use options::Options;
 pub use tuning::Tuning;

@@ -10,9 +10,8 @@ use crate::inspect::view::ReadOnlyView;
 use crate::logged::{LoggedCommit, LoggedFile, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::types::{Acknowledged, Stats};
-use logforce_core::{
-    Granted, OpenMode, Policy, ReplicaOptions, Replication, refuse_in_waker, wait_for_lock,
-};
+use logforce_commit::lock_wait::wait_for_lock;
+use logforce_core::{Granted, OpenMode, Policy, ReplicaOptions, Replication, refuse_in_waker};
 use logforce_device::{Directory, Runtime, System};
 use logforce_format::{PageFileHeader, PageFileKind, planted};
 use std::path::Path;

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::files::DataDir;
-use logforce_core::{Advisor, Guarantee, Verdict};
+use logforce_commit::advisor::Advisor;
+use logforce_core::{Guarantee, Verdict};
 use logforce_device::{Directory, Facts, Platform, Runtime};
 use logforce_format::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
 use std::fmt::Debug;

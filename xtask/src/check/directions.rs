@@ -41,18 +41,29 @@ pub const TABLE: &[DependencyRule] = &[
         why: "the simulated disk implements the same contract; it must not know the log that it tests",
     },
     DependencyRule {
+        name: "logforce-commit",
+        may_use: &["logforce-device"],
+        why: "the log and durable files share it, and a file has no format, so it knows none",
+    },
+    DependencyRule {
         name: "logforce-core",
-        may_use: &["logforce-format", "logforce-device"],
+        may_use: &["logforce-commit", "logforce-format", "logforce-device"],
         why: "the log runs on any device, simulated or real, so it depends on none",
     },
     DependencyRule {
         name: "logforce-pages",
-        may_use: &["logforce-core", "logforce-device", "logforce-format"],
+        may_use: &[
+            "logforce-commit",
+            "logforce-core",
+            "logforce-device",
+            "logforce-format",
+        ],
         why: "the page file uses the log and runs on any device, simulated or real, so it depends on none",
     },
     DependencyRule {
         name: "logforce-sim",
         may_use: &[
+            "logforce-commit",
             "logforce-core",
             "logforce-format",
             "logforce-device",
@@ -70,6 +81,7 @@ pub const TABLE: &[DependencyRule] = &[
     DependencyRule {
         name: "logforce",
         may_use: &[
+            "logforce-commit",
             "logforce-core",
             "logforce-pages",
             "logforce-calibrate",

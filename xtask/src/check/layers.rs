@@ -14,13 +14,9 @@ const CORE: &[(&str, &str)] = &[
     ("policy", "kinds of commits"),
     ("types", "values that the log returns"),
     ("batch", "records of an append"),
-    ("advisor", "the trait that chooses the method"),
     ("options", "options of the user"),
     ("trace", "spans and events"),
-    (
-        "sync",
-        "events, wakers, the lock that may be held across a device call",
-    ),
+    ("sync", "poison, reasons of wake-ups, the pool of threads"),
     ("environment", "state shared by many logs of a process"),
     ("storage", "files: the control file, segments, reads"),
     (

@@ -63,10 +63,11 @@ fn cargo(setting: &Setting, what: &str, crates: &[&str]) -> Result<Command> {
 
 /// Crates whose unit tests are run. The tests of `calibrate` and `measure` take minutes under emulation,
 /// and depend on the processor no more than the others.
-const UNIT_TESTED: [&str; 4] = [
+const UNIT_TESTED: [&str; 5] = [
     "logforce-format",
     "logforce-device",
     "logforce-device-os",
+    "logforce-commit",
     "logforce-core",
 ];
 

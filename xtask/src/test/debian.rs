@@ -13,10 +13,11 @@ use std::process::Command;
 
 /// The project's crates with code for several systems, the simulation with its dependencies, and this
 /// program.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "logforce-format",
     "logforce-device",
     "logforce-device-os",
+    "logforce-commit",
     "logforce-core",
     "logforce-pages",
     "logforce-calibrate",
@@ -40,11 +41,11 @@ pub const BACKENDS: &[&str] = &["logforce-device-os"];
 /// Crates whose test programs are built. The simulation and its disk are not among them: their only
 /// system calls are for threads, and they take several times as long as everything else. Neither is
 /// xtask: its tests run other programs of this system.
-pub const TESTED: &[&str] = CRATES.split_at(10).0;
+pub const TESTED: &[&str] = CRATES.split_at(11).0;
 
 /// The same crates and the simulation. They are built together, because another list of crates can
 /// change the features of shared dependencies, which would then be compiled again.
-pub const SIMULATED: &[&str] = CRATES.split_at(11).0;
+pub const SIMULATED: &[&str] = CRATES.split_at(12).0;
 
 /// Path of a program or file, and the package that contains it.
 pub type Needed = (&'static str, &'static str);

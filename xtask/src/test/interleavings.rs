@@ -28,7 +28,7 @@ const CHECKERS: [Checker; 2] = [
     Checker {
         name: "orderings",
         flags: "--cfg loom --cfg planted",
-        tests: &["-p", "logforce-core", "--lib", "loom_tests"],
+        tests: &["-p", "logforce-commit", "--lib", "loom_tests"],
         // Optimising them would take longer than they run.
         profile: &NOT_OPTIMISED,
     },

@@ -17,7 +17,8 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut tests = nightly(setting);
     tests
         .args(["miri", "test", "--locked", "--lib"])
-        .args(["--package", "logforce-format", "--package", "logforce-core"])
+        .args(["--package", "logforce-format"])
+        .args(["--package", "logforce-commit", "--package", "logforce-core"])
         .arg("--target-dir")
         .arg(setting.workspace.target.join("miri"))
         // The tests of `format` read golden files.

@@ -1,8 +1,8 @@
 //! The events that the log's callers and threads wait for.
 
-use crate::sync::event::{Event, JobEvents};
-use crate::sync::wakers::Wakers;
 use crate::sync::work_event::WorkEvent;
+use logforce_commit::sync::event::{Event, JobEvents};
+use logforce_commit::sync::wakers::Wakers;
 use logforce_device::sync::AtomicBool;
 
 /// The events of a log. Each is notified after the change that it reports is visible.

@@ -4,8 +4,8 @@ use crate::engine::Engine;
 use crate::engine::own_threads::Within;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
+use crate::sync::poison::refuse_in_waker;
 use crate::sync::wake::{WaitFor, Wake};
-use crate::sync::wakers::refuse_in_waker;
 
 /// A truncation, a change of the metadata or a backup in progress.
 pub(crate) struct FileChange<'a> {

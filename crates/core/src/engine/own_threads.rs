@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::sync::pool::is_pool_thread;
-use crate::sync::wakers::is_waking;
+use logforce_commit::sync::wakers::is_waking;
 use logforce_device::sync::thread_local;
 use std::cell::{Cell, RefCell};
 

@@ -1,6 +1,6 @@
 //! The table of pins, which limits how far the front may move.
 
-use crate::sync::runtime_mutex::{RuntimeMutex, RuntimeMutexGuard};
+use logforce_commit::sync::runtime_mutex::{RuntimeMutex, RuntimeMutexGuard};
 use logforce_device::Runtime;
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_format::Lsn;

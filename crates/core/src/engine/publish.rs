@@ -75,11 +75,11 @@ impl Engine {
         }
         if let Some(durable) = outcome.durable {
             self.view.advanced.notify(self.runtime(), Wake::Followers);
-            self.view.wakers.wake_to(durable, Wake::DurableTasks);
+            self.view.wakers.wake_to(durable.0, Wake::DurableTasks);
         }
         self.events
             .written_tasks
-            .wake_to(self.written(), Wake::WrittenTasks);
+            .wake_to(self.written().0, Wake::WrittenTasks);
     }
 
     /// Wakes the threads and tasks that wait for buffer space, a segment or a close.

@@ -5,8 +5,8 @@ use crate::engine::events::Wakeups;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::storage::hold::Hold;
+use crate::sync::poison::refuse_in_waker;
 use crate::sync::wake::{WaitFor, Wake};
-use crate::sync::wakers::refuse_in_waker;
 use logforce_device::{Granted, Guarantee};
 use logforce_format::{Lsn, planted};
 

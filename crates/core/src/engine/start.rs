@@ -1,6 +1,6 @@
 //! Construction of the engine from the parts that recovery returns.
 
-use crate::engine::config::{Config, ForceConfig};
+use crate::engine::config::Config;
 use crate::engine::events::Events;
 use crate::engine::location::Location;
 use crate::engine::membership::Membership;
@@ -15,7 +15,6 @@ use crate::state::buffers::Buffers;
 use crate::state::log_buffer::LogBuffer;
 use crate::state::pipeline::{Durability, Identity, WritePipeline};
 use crate::state::segment_queue::SegmentQueue;
-use crate::state::write_concurrency::WriteConcurrency;
 use crate::storage::builder::Spare;
 use crate::storage::control_file::ControlFile;
 use crate::storage::retired_files::RetiredFiles;
@@ -26,6 +25,8 @@ use crate::storage::voids::Voids;
 use crate::storage::zero_fill::Filling;
 use crate::sync::poison::Poison;
 use crate::types::RecoveryReport;
+use logforce_commit::method::ForceConfig;
+use logforce_commit::write_concurrency::WriteConcurrency;
 use logforce_device::sync::{AtomicBool, Mutex};
 use logforce_device::{Directory, Runtime};
 use logforce_format::{Anchor, Epoch, LogId, Lsn};
@@ -125,7 +126,11 @@ impl Engine {
             barrier_is_durable,
             end.anchor,
             end.stamp,
-            WriteConcurrency::here(force.plan, filling == Filling::Never, &options),
+            WriteConcurrency::here(
+                force.plan,
+                filling == Filling::Never,
+                options.write_limits(),
+            ),
         );
         let membership = options.shared().map(|shared| {
             let files = OpenFiles::new(&shared.fd_budget);

@@ -6,7 +6,8 @@ use advice::Subject;
 pub use damage::Damage;
 use logforce_device::failure::{is_no_space, what_to_free};
 
-use logforce_device::{Displacement, Guarantee, Method, Verdict};
+use logforce_commit::method::Refused;
+use logforce_device::Displacement;
 use logforce_format::{LogId, Lsn};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,45 +110,8 @@ pub enum Error {
         limit: u64,
     },
     /// The required guarantee is not available here.
-    #[error("{}: method {method} guarantees {got} here, {wanted} is required: {evidence}. To accept less, open with Options::require(Guarantee::{got:?})", path.display())]
-    Guarantee {
-        /// The directory.
-        path: PathBuf,
-        /// The method.
-        method: Method,
-        /// The required guarantee.
-        wanted: Guarantee,
-        /// Guarantee of the method in this directory.
-        got: Guarantee,
-        /// Evidence for that guarantee.
-        evidence: String,
-    },
-    /// The verdict on the guarantee is below the required one.
-    #[error("{}: method {method} guarantees {got} here, but that is only {verdict}, and {wanted} is required: {evidence}. To accept it, open with Options::require_verdict(Verdict::{verdict:?})", path.display())]
-    Verdict {
-        /// The directory.
-        path: PathBuf,
-        /// The method.
-        method: Method,
-        /// Guarantee of the method in this directory.
-        got: Guarantee,
-        /// Verdict on that guarantee.
-        verdict: Verdict,
-        /// The required verdict.
-        wanted: Verdict,
-        /// Evidence for the verdict.
-        evidence: String,
-    },
-    /// The method is not available in this directory.
-    #[error("{}: method {method} is not offered here ({why}); choose another with Options::method", path.display())]
-    Method {
-        /// The directory.
-        path: PathBuf,
-        /// The method.
-        method: Method,
-        /// Reason.
-        why: String,
-    },
+    #[error(transparent)]
+    Refused(Refused),
     /// Acknowledged data is damaged. The log was not changed.
     #[error(
         "damaged log: {0}. Nothing was changed. Inspect it with `logforce verify {dir}{flag}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), flag = .0.salvage_flag(), advice = .0.advice()
@@ -446,9 +410,7 @@ impl Error {
             Error::Locked { .. } => ErrorKind::Locked,
             Error::NoSpace { .. } => ErrorKind::NoSpace,
             Error::Full { .. } => ErrorKind::Full,
-            Error::Guarantee { .. } | Error::Verdict { .. } | Error::Method { .. } => {
-                ErrorKind::Unavailable
-            }
+            Error::Refused(_) => ErrorKind::Unavailable,
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
             Error::Displaced { .. } => ErrorKind::Displaced,
@@ -515,10 +477,8 @@ impl Error {
             | Error::Deposed { path, .. }
             | Error::Displaced { path, .. }
             | Error::Diverged { path, .. }
-            | Error::OtherLog { path, .. }
-            | Error::Guarantee { path, .. }
-            | Error::Verdict { path, .. }
-            | Error::Method { path, .. } => Some(path),
+            | Error::OtherLog { path, .. } => Some(path),
+            Error::Refused(refused) => Some(refused.path()),
             Error::Damaged(d) => Some(&d.path),
             Error::Poisoned { cause, .. } => cause.path(),
             _ => None,

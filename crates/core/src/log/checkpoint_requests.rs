@@ -2,10 +2,10 @@
 
 use crate::read::view::View;
 use crate::sync::wake::WaitFor;
-use crate::sync::wakers::{WakerId, is_waking};
 use crate::types::CheckpointDue;
 use futures_core::Stream;
-use logforce_format::{Lsn, planted};
+use logforce_commit::sync::wakers::{WakerId, is_waking};
+use logforce_format::planted;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Stream for CheckpointRequests {
             return Poll::Ready(answer);
         }
         let tasks = &this.view.checkpoint.tasks;
-        tasks.register(Lsn::ORIGIN, &mut this.waker_id, context.waker());
+        tasks.register(0, &mut this.waker_id, context.waker());
         if planted!("recheck-checkpoint-after-register") {
             return Poll::Pending;
         }

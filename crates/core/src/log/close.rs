@@ -1,13 +1,14 @@
 //! Closing a log: forces everything, ends its threads, releases the lock.
 
-use crate::advisor::{Observation, Question};
 use crate::background::stats_writer::StatsWriter;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::log::Handle;
+use crate::sync::poison::refuse_in_waker;
 use crate::sync::wake::Wake;
-use crate::sync::wakers::{is_waking, refuse_in_waker};
 use crate::trace;
+use logforce_commit::advisor::Observation;
+use logforce_commit::sync::wakers::is_waking;
 use logforce_format::planted;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -150,27 +151,13 @@ fn finish_tasks(engine: &Arc<Engine>) {
 
 /// Reports the measurements of this opening to the advisor, if there is one.
 fn report_to_advisor(engine: &Engine) {
-    let (Some(advisor), Ok(facts)) = (
-        engine.config.options.advisor_to_ask(),
-        engine.view.dir.facts_for_writing(),
-    ) else {
-        return;
-    };
     let (forces, p50) = engine.metrics.unit_forces();
-    let question = Question {
-        dir: &engine.view.dir,
-        runtime: engine.runtime(),
-        facts: &facts,
-        write_unit: engine.config.unit,
-        require: engine.config.options.require,
-        cache: engine.config.options.calibration_cache.as_deref(),
+    let seen = Observation {
+        method: engine.config.force.method,
+        forces,
+        p50,
     };
-    advisor.observe(
-        &question,
-        Observation {
-            method: engine.config.force.method,
-            forces,
-            p50,
-        },
-    );
+    let options = &engine.config.options;
+    let choice = options.method_choice(&engine.view.dir, engine.runtime());
+    choice.observe(engine.config.unit, seen);
 }

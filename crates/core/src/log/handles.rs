@@ -4,8 +4,8 @@
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::policy::{Policy, WaitLevel};
-use crate::sync::wakers::{WakerId, Wakers};
 use crate::types::{Acknowledged, RecordRange};
+use logforce_commit::sync::wakers::{WakerId, Wakers};
 use logforce_device::Granted;
 use logforce_format::{Lsn, planted};
 use std::future::Future;
@@ -123,7 +123,7 @@ impl CommitHandle {
                 self.lacks_replica = lacks_replica;
             }
             let mut id = self.waker_id;
-            self.wakers().register(self.end, &mut id, context.waker());
+            self.wakers().register(self.end.0, &mut id, context.waker());
             self.waker_id = id;
             // Otherwise the record has become durable before the registration.
             if self.lacks_replica

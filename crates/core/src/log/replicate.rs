@@ -5,9 +5,10 @@ use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::read::raw::{LogChunk, LogState, RawReader, decode_control};
 use crate::storage::hold::{AtHoldLimit, Hold};
+use crate::sync::poison::refuse_in_waker;
 use crate::sync::wake::WaitFor;
-use crate::sync::wakers::{WakerId, refuse_in_waker};
 use crate::truncation::pin::pin_front;
+use logforce_commit::sync::wakers::WakerId;
 use logforce_format::{Lsn, planted};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -285,7 +286,7 @@ impl Replication {
             }
             let next = self.position().max(self.tried).plus(1);
             let wakers = &self.engine.view.wakers;
-            wakers.register(next, &mut self.waker_id, context.waker());
+            wakers.register(next.0, &mut self.waker_id, context.waker());
             if planted!("replica-looks-once") {
                 return Poll::Pending;
             }

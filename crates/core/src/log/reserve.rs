@@ -9,9 +9,9 @@ use crate::log::Log;
 use crate::log::handles::CommitHandle;
 use crate::policy::Policy;
 use crate::state::frames_len;
-use crate::sync::wakers::WakerId;
 use crate::types::Acknowledged;
-use logforce_format::{Lsn, planted};
+use logforce_commit::sync::wakers::WakerId;
+use logforce_format::planted;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl Future for ReserveFuture {
                     return Poll::Pending;
                 }
                 let wakers = &this.engine.events.space_tasks;
-                wakers.register(Lsn::ORIGIN, &mut this.waker_id, context.waker());
+                wakers.register(0, &mut this.waker_id, context.waker());
                 if planted!("recheck-room-after-register") {
                     return Poll::Pending;
                 }

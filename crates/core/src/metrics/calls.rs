@@ -1,6 +1,6 @@
 //! Registry of the device calls in flight, so that a hanging call appears in the statistics.
 
-use crate::metrics::histogram::shard;
+use logforce_commit::metrics::histogram::shard;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;

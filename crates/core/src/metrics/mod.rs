@@ -6,13 +6,11 @@
 mod calls;
 mod counters;
 pub(crate) mod device;
-mod histogram;
 pub(crate) mod recorder;
 mod stats;
 pub(crate) mod stats_page;
 
 pub use counters::Counters;
-pub use histogram::HistogramSnapshot;
 pub use stats::Stats;
 pub(crate) use stats_page::read;
 pub use stats_page::{LiveStats, LiveSummary};

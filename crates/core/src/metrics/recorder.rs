@@ -2,9 +2,9 @@
 
 use crate::metrics::calls::CallbackState;
 use crate::metrics::counters::CounterSet;
-use crate::metrics::histogram::{Histogram, Sharded};
 use crate::policy::Policy;
 use crate::state::batch::BatchBuilder;
+use logforce_commit::metrics::histogram::{Histogram, Sharded};
 use logforce_device::Runtime;
 use logforce_format::{BATCH_HEADER_LEN, BatchKind};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 use crate::metrics::counters::Counters;
-use crate::metrics::histogram::HistogramSnapshot;
 use crate::metrics::recorder::Metrics;
+use logforce_commit::metrics::histogram::HistogramSnapshot;
 use logforce_format::Lsn;
 use std::fmt;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! processes read it.
 
 use crate::metrics::counters::Counters;
-use crate::metrics::histogram::HistogramSnapshot;
 use crate::metrics::stats::ratio;
 use crate::names;
+use logforce_commit::metrics::histogram::HistogramSnapshot;
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{Epoch, LIVE_LEN, Live, LiveReject, LogId, Lsn};
 use std::sync::Arc;

@@ -4,11 +4,12 @@ use crate::read::history::{History, Position};
 use crate::read::position::FollowerPosition;
 use crate::read::reader::Reader;
 use crate::read::view::View;
-use crate::sync::event::Event;
+use crate::sync::poison::refuse_in_waker;
 use crate::sync::wake::WaitFor;
-use crate::sync::wakers::{WakerId, Wakers, refuse_in_waker};
 use crate::types::Record;
 use futures_core::Stream;
+use logforce_commit::sync::event::Event;
+use logforce_commit::sync::wakers::{WakerId, Wakers};
 use logforce_format::{Lsn, planted};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -235,7 +236,7 @@ impl Stream for Follower {
         this.deregister();
         let next = this.reader.limit().plus(1);
         let mut id = None;
-        this.advanced().1.register(next, &mut id, context.waker());
+        this.advanced().1.register(next.0, &mut id, context.waker());
         this.waker_id = id;
         if planted!("recheck-follower-after-register") {
             return Poll::Pending;

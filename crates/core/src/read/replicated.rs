@@ -3,9 +3,9 @@
 
 use crate::error::{Error, Result};
 use crate::storage::hold::Hold;
-use crate::sync::event::Event;
 use crate::sync::wake::Wake;
-use crate::sync::wakers::Wakers;
+use logforce_commit::sync::event::Event;
+use logforce_commit::sync::wakers::Wakers;
 use logforce_device::Runtime;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_format::{Lsn, planted};
@@ -145,7 +145,7 @@ impl Replicated {
             self.lsn.fetch_max(to.0, AcqRel);
         }
         self.advanced.notify(runtime, Wake::Replicated);
-        self.tasks.wake_to(to, Wake::ReplicatedTasks);
+        self.tasks.wake_to(to.0, Wake::ReplicatedTasks);
     }
 
     /// Ends the replica, if it is the one with the number `id`: everything that waits for it fails.

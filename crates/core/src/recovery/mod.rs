@@ -13,7 +13,6 @@
 
 mod epoch;
 mod listing;
-pub(crate) mod lock_wait;
 mod opening;
 mod preflight;
 mod prepared;
@@ -43,11 +42,11 @@ use crate::storage::voids::Voids;
 use crate::storage::zero_fill::Filling;
 use crate::types::RecoveryReport;
 use epoch::{OpenedControl, anchor_behind, epoch_header, move_front, write_epoch};
-use lock_wait::wait_for_lock;
+use logforce_commit::lock_wait::wait_for_lock;
 use logforce_device::{Directory, System};
 use logforce_format::{BatchHeader, Control, Epoch, Lsn, planted};
 use opening::Opening;
-use preflight::{advise, check_directory, choose, create, facts};
+use preflight::{check_directory, create};
 use reconcile::Leftovers;
 use std::io;
 use std::path::Path;
@@ -137,9 +136,11 @@ fn lock_log(
     };
     let dir = metered(dir, metrics.clone(), runtime.clone());
     check_directory(&dir, mode)?;
-    let facts = facts(&options, &dir, &*runtime)?;
+    let choice = options.method_choice(&dir, &*runtime);
+    let facts = choice.facts();
+    let facts = facts.map_err(Error::io("check the filesystem of", path))?;
     let unit = options.resolve_write_unit(facts.write_unit())?;
-    let chosen = choose(&options, &facts, path)?;
+    let force = choice.choose(&facts).map_err(Error::Refused)?;
     let locking = |name: &'static str| {
         move |e: io::Error| match e.kind() {
             io::ErrorKind::WouldBlock => Error::Locked {
@@ -171,16 +172,16 @@ fn lock_log(
     let loaded = ControlFile::load(&dir)?;
     let created = loaded.control.prepared_end == Lsn::ORIGIN;
     // Asks the advisor after locking: a calibration must not load the disk if the lock is not available.
-    let chosen = advise(chosen, &options, &facts, unit, &dir, &*runtime);
+    let force = choice.advise(force, &facts, unit);
     let sizes = SegmentSizes::new(options.smallest_segment(), options.segment_size, unit);
-    let filling = Filling::here(&facts, chosen.force.plan, options.force_of_bulk);
+    let filling = Filling::here(&facts, force.plan, options.force_of_bulk);
     let opening = Opening {
         dir,
         runtime,
         options,
         unit,
         sizes,
-        chosen,
+        force,
         filling,
         metrics,
     };
@@ -236,9 +237,9 @@ impl Locked {
             batches: end.batches,
             resumed: end.resumed,
             clean: was_clean,
-            method: opening.chosen.force.method,
-            verdict: opening.chosen.force.verdict,
-            evidence: opening.chosen.force.evidence.clone(),
+            method: opening.force.method,
+            verdict: opening.force.verdict,
+            evidence: opening.force.evidence.clone(),
         };
         opening.begin_epoch(opened, scanned, spares, epoch, report, lock)
     }
@@ -287,12 +288,12 @@ impl Opening {
             end,
             mut voids,
         } = scanned;
-        let direct = self.chosen.force.plan.direct;
+        let direct = self.force.plan.direct;
         segment.open_writer(direct)?;
         let header = self.write_first_batch(control, &end, &segment, epoch, is_skipping)?;
         voids.add(header.void_from, header.lsn);
         let anchor = anchor_behind(&header, &segment);
-        let durable = self.chosen.barrier_is_durable;
+        let durable = self.force.barrier_is_durable;
         let stamp = if durable { anchor.lsn } else { header.stamp };
         let front = move_front(&opened, &end, anchor, header.lsn)?;
         let OpenedControl {
@@ -313,7 +314,7 @@ impl Opening {
             log_id: control.log_id,
             decided: OpenSettings {
                 options: self.options,
-                force: self.chosen.force,
+                force: self.force,
                 barrier_is_durable: durable,
                 unit: self.unit,
                 sizes: self.sizes,
@@ -391,7 +392,7 @@ impl Opening {
             segment,
             BatchHeader {
                 // `sync_recovered` has synced everything below the tail.
-                stamp: match self.chosen.barrier_is_durable {
+                stamp: match self.force.barrier_is_durable {
                     true => tail,
                     false => end.proven.min(tail),
                 },

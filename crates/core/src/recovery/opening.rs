@@ -3,10 +3,10 @@
 use crate::error::{Damage, Error};
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::recovery::preflight::Chosen;
 use crate::storage::builder::{Fill, SegmentBuilder};
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::zero_fill::Filling;
+use logforce_commit::method::ForceConfig;
 use logforce_device::{Directory, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Opening {
     pub(super) options: Options,
     pub(super) unit: u32,
     pub(super) sizes: SegmentSizes,
-    pub(super) chosen: Chosen,
+    pub(super) force: ForceConfig,
     pub(super) filling: Filling,
     pub(super) metrics: Arc<Metrics>,
 }
@@ -29,10 +29,10 @@ impl Opening {
             dir: &self.dir,
             log_id,
             epoch,
-            direct: self.chosen.force.plan.direct,
+            direct: self.force.plan.direct,
             fill: self.filling.begins(),
             needs_blocks: self.filling.begins(),
-            needs_written: self.chosen.force.needs_written(),
+            needs_written: self.force.needs_written(),
             stop: None,
             pace: &|_| Fill::GoesOn,
             runtime: &*self.runtime,

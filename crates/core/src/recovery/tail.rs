@@ -89,7 +89,7 @@ impl Opening {
             // A segment with a smaller write unit, from another device or system, cannot be written past the
             // cache here. The barrier covers it in both cases, and no batch is appended to such a segment.
             let fits = segment.header.write_unit >= self.unit;
-            segment.open_writer(self.chosen.force.plan.direct && fits)?;
+            segment.open_writer(self.force.plan.direct && fits)?;
             let file = segment.file()?;
             let mut at = start;
             while at < end {

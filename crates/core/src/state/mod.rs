@@ -21,7 +21,6 @@ pub(crate) mod log_buffer;
 pub(crate) mod pipeline;
 pub(crate) mod schedule;
 pub(crate) mod segment_queue;
-pub(crate) mod write_concurrency;
 
 /// State under the log's mutex.
 pub(crate) struct State {

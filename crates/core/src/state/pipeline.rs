@@ -3,9 +3,9 @@
 
 use crate::policy::WaitLevel;
 use crate::state::batch::BatchBuilder;
-use crate::state::write_concurrency::{Share, WriteConcurrency};
 use crate::storage::segment::Segment;
 use crate::storage::zero_fill::Workload;
+use logforce_commit::write_concurrency::{Share, WriteConcurrency};
 use logforce_device::{Barrier, ForceBy, Guarantee, Plan};
 use logforce_format::{Anchor, BatchHeader, Epoch, LogId, Lsn, planted, seal};
 use std::collections::VecDeque;

@@ -204,9 +204,9 @@ mod tests {
     use crate::state::log_buffer::LogBuffer;
     use crate::state::pipeline::{Identity, WritePipeline};
     use crate::state::segment_queue::SegmentQueue;
-    use crate::state::write_concurrency::WriteConcurrency;
     use crate::storage::segment::Segment;
     use crate::types::RecordRange;
+    use logforce_commit::write_concurrency::WriteConcurrency;
     use logforce_device::Guarantee;
     use logforce_format::{Anchor, Epoch, LogId, Lsn, SegmentHeader};
     use logforce_testkit::{SimDisk, SimOptions, SimRuntime};

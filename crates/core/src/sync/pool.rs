@@ -3,8 +3,8 @@
 //! A task runs in one thread at a time. Between two steps it waits until it is scheduled, or until a given
 //! time.
 
-use crate::sync::event::Event;
 use crate::sync::wake::{WaitFor, Wake};
+use logforce_commit::sync::event::Event;
 use logforce_device::sync::{Mutex, MutexGuard, thread_local};
 use logforce_device::{JoinHandle, Runtime};
 use logforce_format::planted;

@@ -1,31 +1,7 @@
-//! Reasons of wake-ups and of waits.
-//!
-//! A missed wake-up is a hang, which tests of results do not detect. So each wake-up has a name here, with
-//! the thread that would sleep forever without it. A build with `--cfg planted` can leave out any one of
-//! them, to show that the checkers of interleavings find it.
+//! Reasons of the log's wake-ups and waits.
 
-use logforce_format::planted;
-
-/// Declares an enum. A planted build can leave out each variant as a known bug.
-macro_rules! reasons {
-    ($(#[$doc:meta])* $name:ident { $($(#[$why:meta])* $variant:ident = $bug:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum $name {
-            $($(#[$why])* $variant,)+
-        }
-
-        impl $name {
-            /// Returns true if a known bug leaves this one out; always `false` except in a planted build.
-            #[inline]
-            pub(crate) fn is_forgotten(self) -> bool {
-                match self {
-                    $($name::$variant => !$bug.is_empty() && planted!($bug),)+
-                }
-            }
-        }
-    };
-}
+use logforce_commit::reasons;
+use logforce_commit::sync::reason::Reason;
 
 reasons! {
     /// Reason for waking threads or tasks.

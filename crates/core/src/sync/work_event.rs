@@ -1,8 +1,9 @@
 //! Event that wakes repeated work: a sleeping thread of the log, or a task of a pool.
 
-use crate::sync::event::Event;
 use crate::sync::pool::Task;
 use crate::sync::wake::{WaitFor, Wake};
+use logforce_commit::sync::event::Event;
+use logforce_commit::sync::reason::Reason;
 use logforce_device::Runtime;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -8,8 +8,8 @@
 use crate::engine::Engine;
 use crate::engine::pin_table::PinState;
 use crate::error::{Error, Result};
+use crate::sync::poison::refuse_in_waker;
 use crate::sync::wake::Wake;
-use crate::sync::wakers::refuse_in_waker;
 use crate::truncation::front::front_at;
 use logforce_format::Lsn;
 use std::sync::Arc;

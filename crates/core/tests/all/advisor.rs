@@ -1,8 +1,8 @@
 //! Advisors: when they are asked for a method, and when their answer counts.
 
+use logforce_commit::advisor::{Advisor, Observation, Question};
 use logforce_core::{
-    Advisor, CutEvidence, CutResult, ErrorKind, Guarantee, Log, Method, Observation, OpenMode,
-    Options, Question, Result, Verdict,
+    CutEvidence, CutResult, ErrorKind, Guarantee, Log, Method, OpenMode, Options, Result, Verdict,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,7 +2,7 @@
 //! printed with a question mark.
 
 use logforce_core::{
-    Error, ErrorKind, Guarantee, Log, Method, OpenMode, Options, Policy, Result, Verdict,
+    Error, ErrorKind, Guarantee, Log, Method, OpenMode, Options, Policy, Refused, Result, Verdict,
     WriteCache,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
@@ -31,7 +31,7 @@ fn what_nobody_answers_for_is_refused_by_default() {
         ] {
             let e = open(options).unwrap_err();
             assert_eq!(e.kind(), ErrorKind::Unavailable);
-            let Error::Verdict { got, verdict, .. } = &e else {
+            let Error::Refused(Refused::Verdict { got, verdict, .. }) = &e else {
                 panic!("{e}");
             };
             assert_eq!((*got, *verdict), (Guarantee::PowerLoss, Verdict::Unknown));

@@ -18,7 +18,8 @@ use logforce_calibrate::{
     choose_write_through, known_write_through, measure_anew, measure_write_through, shortlist,
     skip,
 };
-use logforce_core::{Advisor, Facts, Inspector, Observation, Question};
+use logforce_commit::advisor::{Advisor, Observation, Question};
+use logforce_core::{Facts, Inspector};
 use logforce_device::{CutEvidence, Directory, Method, Runtime, System};
 use logforce_device_os::OsSystem;
 use std::io;

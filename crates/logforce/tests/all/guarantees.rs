@@ -2,7 +2,7 @@
 //! less.
 
 use crate::common::*;
-use logforce::{Error, ErrorKind, Guarantee, Method, Options};
+use logforce::{Error, ErrorKind, Guarantee, Method, Options, Refused};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -148,7 +148,7 @@ fn where_data_goes_through_the_journal_direct_is_not_the_default() {
         );
         let words = ["direct+dsync", "not offered", "Options::method"];
         let e = assert_error(direct, ErrorKind::Unavailable, &words);
-        assert!(matches!(e, Error::Method { .. }));
+        assert!(matches!(e, Error::Refused(Refused::Method { .. })));
     }
     for n in 0..40 {
         log.commit(&record(n, 20_000)).unwrap();

@@ -1,7 +1,7 @@
 //! Groups of commits that become durable together.
 
 use crate::error::{Error, Result};
-use logforce_core::wake;
+use logforce_commit::sync::wakers::wake;
 use logforce_device::Event;
 use logforce_device::Runtime;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};

@@ -32,13 +32,14 @@ const APIS: [Api; 3] = [
         crates: &[
             "logforce",
             "core",
+            "commit",
             "pages",
             "device",
             "format",
             "calibrate",
             "device-os",
         ],
-        root_names: 46,
+        root_names: 48,
         largest: ("Log", 34),
     },
     Api {

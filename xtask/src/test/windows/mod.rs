@@ -94,6 +94,7 @@ fn compiled(setting: &Setting, cargo: &mut Command, crates: &[&str]) {
     for (krate, level) in [
         ("format", 1),
         ("device", 1),
+        ("commit", 1),
         ("core", 1),
         ("testkit", 1),
         ("calibrate", 3),

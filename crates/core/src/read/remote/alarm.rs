@@ -2,9 +2,9 @@
 //! has to poll, and the log cannot use the timer of an async runtime. The thread starts when a task
 //! waits for the first time.
 
-use crate::sync::event::Event;
 use crate::sync::wake::{WaitFor, Wake};
-use crate::sync::wakers::wake;
+use logforce_commit::sync::event::Event;
+use logforce_commit::sync::wakers::wake;
 use logforce_device::Runtime;
 use logforce_device::sync::Mutex;
 use std::io;

@@ -8,7 +8,7 @@ use crate::storage::durability::{Why, barrier};
 use crate::storage::transfer::write;
 use crate::storage::transfer::{Lost, ReadResult, read};
 use crate::sync::poison::Poison;
-use crate::sync::runtime_mutex::RuntimeMutex;
+use logforce_commit::sync::runtime_mutex::RuntimeMutex;
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime};
 use logforce_format::{

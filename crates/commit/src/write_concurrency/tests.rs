@@ -316,15 +316,19 @@ fn commits_are_gathered_for_half_a_usual_write() {
 
 #[test]
 fn through_the_cache_one_write_is_in_flight() {
-    let options = Options::new().max_in_flight_writes(4);
+    let limits = WriteLimits {
+        most: 4,
+        at_first: None,
+        large: 64 << 10,
+    };
     let at_first = |method: Method, relocates| {
-        let concurrency = WriteConcurrency::here(method.plan(), relocates, &options);
+        let concurrency = WriteConcurrency::here(method.plan(), relocates, limits);
         (concurrency.small.limit(), concurrency.large.limit())
     };
     assert_eq!(at_first(Method::DirectDsync, false), (1, 4));
     assert_eq!(at_first(Method::DirectDsync, true), (1, 1));
     assert_eq!(at_first(Method::Dsync, false), (1, 1));
-    let mut one = WriteConcurrency::here(Method::Dsync.plan(), false, &options);
+    let mut one = WriteConcurrency::here(Method::Dsync.plan(), false, limits);
     one.came(MS);
     one.begin(4096);
     one.came(MS);

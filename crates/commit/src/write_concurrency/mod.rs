@@ -17,7 +17,6 @@
 
 mod trial;
 
-use crate::options::Options;
 use logforce_device::Plan;
 use std::time::Duration;
 use trial::{Measured, Trials};
@@ -36,9 +35,20 @@ const MOST_OF: f64 = 7.0 / 8.0;
 /// Factor by which each write reduces the remembered number of concurrent commits.
 const FORGETS: f64 = 15.0 / 16.0;
 
+/// Limits of the number of writes in flight that the caller sets.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteLimits {
+    /// Maximum number of writes in flight.
+    pub most: usize,
+    /// Limit before the first measurement; `None` for the default.
+    pub at_first: Option<usize>,
+    /// Size at and above which a write counts as large, bytes.
+    pub large: u64,
+}
+
 /// Commits in one write.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Share {
+pub struct Share {
     commits: u32,
     /// Sum of the times between the first commit and each other one, in seconds.
     after: f64,
@@ -70,7 +80,7 @@ impl Share {
 
 /// The commits that wait or are in flight, and the limits of the number of writes in flight.
 #[derive(Debug)]
-pub(crate) struct WriteConcurrency {
+pub struct WriteConcurrency {
     /// Commits whose write has not begun.
     waiting: Share,
     /// Number of commits whose write is in flight.
@@ -96,7 +106,7 @@ pub(crate) struct WriteConcurrency {
 impl WriteConcurrency {
     /// Creates limits of at most `most` writes. `first` contains the initial limits for small and large
     /// writes. A write of at least `threshold` bytes is a large one.
-    pub(crate) fn new(first: (usize, usize), most: usize, threshold: usize) -> WriteConcurrency {
+    pub fn new(first: (usize, usize), most: usize, threshold: usize) -> WriteConcurrency {
         let most = most.max(1);
         WriteConcurrency {
             waiting: Share::default(),
@@ -112,7 +122,7 @@ impl WriteConcurrency {
         }
     }
 
-    /// Creates the limits for a method's plan and the caller's options. If the filesystem `relocates` written
+    /// Creates the limits for a method's plan and the caller's `limits`. If the filesystem `relocates` written
     /// blocks, each durable write commits a tree of the filesystem, and the writes wait for each other. Then
     /// the initial limit is one write.
     ///
@@ -120,22 +130,22 @@ impl WriteConcurrency {
     /// reports a failed write-back once per file description, to the first caller that asks. Of two
     /// write-through writes in flight, one would get the other's error, and the failed one would report
     /// success and be acknowledged. Real disk errors have shown this: an acknowledged record was lost.
-    pub(crate) fn here(plan: Plan, relocates: bool, options: &Options) -> WriteConcurrency {
+    pub fn here(plan: Plan, relocates: bool, limits: WriteLimits) -> WriteConcurrency {
         let most = match plan.direct {
-            true => options.max_in_flight_writes,
+            true => limits.most,
             false => 1,
         };
-        let first = match (options.in_flight_at_first, relocates) {
+        let first = match (limits.at_first, relocates) {
             (Some(first), _) => (first, first),
             (None, true) => (SMALL_AT_FIRST, SMALL_AT_FIRST),
             (None, false) => (SMALL_AT_FIRST, LARGE_AT_FIRST),
         };
-        let large = usize::try_from(options.large_write_size).unwrap_or(usize::MAX);
+        let large = usize::try_from(limits.large).unwrap_or(usize::MAX);
         WriteConcurrency::new(first, most, large)
     }
 
     /// Notes a commit at `now`, by the log's clock, whose write has not begun.
-    pub(crate) fn came(&mut self, now: Duration) {
+    pub fn came(&mut self, now: Duration) {
         self.busy_since.get_or_insert(now);
         let waiting = &mut self.waiting;
         if waiting.commits == 0 {
@@ -149,7 +159,7 @@ impl WriteConcurrency {
     }
 
     /// Returns true if a write may begin while `writes` are in flight and `staged` bytes wait.
-    pub(crate) fn allows(&self, writes: usize, staged: usize) -> bool {
+    pub fn allows(&self, writes: usize, staged: usize) -> bool {
         if writes == 0 {
             return true;
         }
@@ -163,7 +173,7 @@ impl WriteConcurrency {
 
     /// Returns true if the next write should wait for more commits, while `staged` bytes wait. Large writes
     /// never wait.
-    pub(crate) fn gathers(&self, staged: usize) -> bool {
+    pub fn gathers(&self, staged: usize) -> bool {
         self.gathers_until.is_some()
             && staged < self.threshold
             && f64::from(self.waiting.commits) < self.usual * MOST_OF
@@ -171,7 +181,7 @@ impl WriteConcurrency {
 
     /// Returns the maximum time that the next write waits for more commits, from `now` on. Ends the wait, and
     /// returns `None`, if that time is over.
-    pub(crate) fn gathers_for(&mut self, now: Duration) -> Option<Duration> {
+    pub fn gathers_for(&mut self, now: Duration) -> Option<Duration> {
         // `now` may be from before a wait for space.
         let most = self.usual_write / 2;
         let left = self.gathers_until?.saturating_sub(now).min(most);
@@ -182,14 +192,14 @@ impl WriteConcurrency {
     }
 
     /// Notes that a write and a barrier begin, with all waiting commits. No other job is in flight.
-    pub(crate) fn begin_barrier(&mut self) -> Share {
+    pub fn begin_barrier(&mut self) -> Share {
         self.waiting = Share::default();
         self.gathers_until = None;
         Share::default()
     }
 
     /// Notes that a write of `bytes` begins, with all waiting commits.
-    pub(crate) fn begin(&mut self, bytes: usize) -> Share {
+    pub fn begin(&mut self, bytes: usize) -> Share {
         self.usual = self.all().max(self.usual * FORGETS);
         self.in_flight += self.waiting.commits;
         self.gathers_until = None;
@@ -219,7 +229,7 @@ impl WriteConcurrency {
     }
 
     /// Notes that the commits of a write, which took `took`, are acknowledged at `now`.
-    pub(crate) fn acknowledged(&mut self, share: Share, now: Duration, took: Duration) {
+    pub fn acknowledged(&mut self, share: Share, now: Duration, took: Duration) {
         self.in_flight -= share.commits.min(self.in_flight);
         if !share.is_large {
             // After a device has hung once, commits must not wait that long for others.

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Input of an [`Advisor`]: the log and its requirements.
+/// Input of an [`Advisor`]: the log or file that is opened, and its requirements.
 pub struct Question<'a> {
-    /// Directory of the log. The advisor may create files in it whose names are reserved for it:
+    /// Directory of the log or file. The advisor may create files in it whose names are reserved for it:
     /// `calibration` and `verdicts`, and these names followed by `-<16 hexadecimal digits>.tmp`.
     pub dir: &'a Arc<dyn Directory>,
-    /// Runtime of the log.
+    /// Runtime of the log or file.
     pub runtime: &'a dyn Runtime,
     /// Facts that the system reports about the directory, read at each opening.
     pub facts: &'a Facts,
@@ -20,7 +20,7 @@ pub struct Question<'a> {
     pub write_unit: u32,
     /// Minimum guarantee of a force.
     pub require: Guarantee,
-    /// Directory of [`Options::calibration_cache`](crate::Options::calibration_cache).
+    /// Directory in which programs share measurements: `Options::calibration_cache`.
     pub cache: Option<&'a Path>,
 }
 
@@ -43,7 +43,7 @@ pub struct Observation {
 /// guarantees less than the default method.
 pub trait Advisor: Debug + Send + Sync {
     /// Returns the evidence of power cuts on methods in this directory. After a loss the log rejects the
-    /// method, even one that the user has named, if [`Options::require`](crate::Options::require) demands
+    /// method, even one that the user has named, if `Options::require` demands
     /// more than survival of a system crash. Evidence that cannot be read counts as a loss. Evidence never
     /// makes a guarantee stronger. Called at each opening, before the log takes the writer lock. It must
     /// only read, and return soon.

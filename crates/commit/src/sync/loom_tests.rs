@@ -4,18 +4,16 @@
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom --cfg planted" CARGO_TARGET_DIR=target/orderings \
-//!     cargo test -p logforce-core --lib loom_tests
+//!     cargo test -p logforce-commit --lib loom_tests
 //! ```
 
-use crate::error::{Error, ErrorKind};
 use crate::sync::event::Event;
 use crate::sync::poison::Poison;
+use crate::sync::reason::Always;
 use crate::sync::runtime_mutex::RuntimeMutex;
-use crate::sync::wake::{WaitFor, Wake};
 use crate::sync::wakers::Wakers;
 use logforce_device::sync::{AtomicU32, AtomicU64};
 use logforce_device::{JoinHandle, Runtime};
-use logforce_format::Lsn;
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::io;
@@ -75,7 +73,7 @@ fn a_notification_is_not_missed() {
             let engine = engine.clone();
             thread::spawn(move || {
                 engine.1.store(1, Release);
-                engine.0.notify(&engine.2, Wake::JobDone);
+                engine.0.notify(&engine.2, Always);
             })
         };
         let (event, done, futex) = &*engine;
@@ -84,7 +82,7 @@ fn a_notification_is_not_missed() {
             if done.load(Acquire) == 1 {
                 break;
             }
-            event.wait(futex, seen, None, WaitFor::Commit);
+            event.wait(futex, seen, None, Always);
         }
         notifier.join().unwrap();
     });
@@ -109,13 +107,13 @@ fn a_waker_or_the_second_check() {
             let engine = engine.clone();
             thread::spawn(move || {
                 engine.1.store(7, Release);
-                engine.0.wake_to(Lsn(7), Wake::DurableTasks);
+                engine.0.wake_to(7, Always);
             })
         };
         let count = Arc::new(Count::default());
         let waker: Waker = count.clone().into();
         let mut id = None;
-        engine.0.register(Lsn(7), &mut id, &waker);
+        engine.0.register(7, &mut id, &waker);
         let there = engine.1.load(Acquire) >= 7;
         mover.join().unwrap();
         let woken = count.0.load(SeqCst) > 0;
@@ -146,25 +144,20 @@ fn a_lock_publishes_writes() {
     });
 }
 
-/// A thread that sees the failure gets its cause, and a durable LSN that is at least the one at the failure.
+/// A thread that sees the failure gets its cause.
 #[test]
 fn a_failure_comes_with_its_cause() {
     loom::model(|| {
         let poison = Arc::new(Poison::default());
         let failing = {
             let poison = poison.clone();
-            thread::spawn(move || {
-                poison.durable.store(7, Release);
-                poison.set(Error::Closed);
-            })
+            thread::spawn(move || drop(poison.set(7)))
         };
         if poison.is_set() {
-            let error = poison.check().expect_err("the cause is there");
-            assert_eq!(error.kind(), ErrorKind::Poisoned);
-            assert!(matches!(error, Error::Poisoned { durable, .. } if durable == Lsn(7)));
+            assert_eq!(poison.cause().as_deref(), Some(&7));
         }
         failing.join().unwrap();
-        assert!(poison.check().is_err());
+        assert!(poison.cause().is_some());
     });
 }
 

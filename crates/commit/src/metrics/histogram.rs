@@ -37,14 +37,15 @@ fn extent(bucket: usize) -> (u64, u64) {
 ///
 /// The buckets (5 KiB) are allocated for the first value, because a process may have very many logs.
 #[derive(Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     buckets: OnceLock<Box<[AtomicU64]>>,
     sum: AtomicU64,
     max: AtomicU64,
 }
 
 impl Histogram {
-    pub(crate) fn record(&self, value: u64) {
+    /// Counts a value.
+    pub fn record(&self, value: u64) {
         let buckets = self.buckets.get_or_init(empty);
         buckets[bucket(value)].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
@@ -54,7 +55,8 @@ impl Histogram {
         }
     }
 
-    pub(crate) fn snapshot(&self) -> HistogramSnapshot {
+    /// Returns the present contents.
+    pub fn snapshot(&self) -> HistogramSnapshot {
         let buckets: Vec<u64> = match self.buckets.get() {
             Some(buckets) => buckets.iter().map(|b| b.load(Relaxed)).collect(),
             None => Vec::new(),
@@ -77,16 +79,18 @@ const SHARDS: usize = 8;
 
 /// A histogram for many threads at once.
 #[derive(Default)]
-pub(crate) struct Sharded {
+pub struct Sharded {
     shards: [Histogram; SHARDS],
 }
 
 impl Sharded {
-    pub(crate) fn record(&self, value: u64) {
+    /// Counts a value.
+    pub fn record(&self, value: u64) {
         self.shards[shard()].record(value);
     }
 
-    pub(crate) fn snapshot(&self) -> HistogramSnapshot {
+    /// Returns the present contents of all shards.
+    pub fn snapshot(&self) -> HistogramSnapshot {
         let mut all = HistogramSnapshot::default();
         for shard in &self.shards {
             all.merge(&shard.snapshot());
@@ -96,7 +100,7 @@ impl Sharded {
 }
 
 /// Returns this thread's shard, below [`SHARDS`].
-pub(super) fn shard() -> usize {
+pub fn shard() -> usize {
     lane(SHARDS)
 }
 

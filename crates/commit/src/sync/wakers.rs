@@ -1,7 +1,8 @@
-use crate::error::{Error, Result};
-use crate::sync::wake::Wake;
+//! Tasks that wait for a watermark.
+
+use crate::sync::reason::Reason;
+use logforce_device::planted;
 use logforce_device::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, thread_local};
-use logforce_format::{Lsn, planted};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,32 +10,32 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::*;
 use std::task::Waker;
 
-/// Tasks that wait for a watermark to reach an LSN.
+/// Tasks that wait for a watermark to reach a position, such as an LSN.
 ///
 /// A task registers, then checks the watermark again. A writer moves the watermark, then wakes tasks. So at
 /// least one of the two sees the other.
 #[derive(Default)]
-pub(crate) struct Wakers {
+pub struct Wakers {
     count: AtomicUsize,
     next: AtomicU64,
-    waiting: Mutex<BTreeMap<(Lsn, u64), Waker>>,
+    waiting: Mutex<BTreeMap<(u64, u64), Waker>>,
 }
 
 /// A task's registration with [`Wakers`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WakerId {
-    at: Lsn,
+pub struct WakerId {
+    at: u64,
     number: u64,
 }
 
 impl Wakers {
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(Lsn, u64), Waker>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(u64, u64), Waker>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a task that is woken once the watermark has reached `at`. If `id` is an existing
     /// registration, replaces its waker.
-    pub(crate) fn register(&self, at: Lsn, id: &mut Option<WakerId>, waker: &Waker) {
+    pub fn register(&self, at: u64, id: &mut Option<WakerId>, waker: &Waker) {
         let id = id.get_or_insert_with(|| WakerId {
             at,
             number: self.next.fetch_add(1, Relaxed),
@@ -59,7 +60,7 @@ impl Wakers {
     }
 
     /// Removes a registration.
-    pub(crate) fn deregister(&self, id: WakerId) {
+    pub fn deregister(&self, id: WakerId) {
         let mut waiting = self.waiting();
         let waker = waiting.remove(&(id.at, id.number));
         self.count.store(waiting.len(), SeqCst);
@@ -68,8 +69,8 @@ impl Wakers {
         drop(waker);
     }
 
-    /// Wakes the tasks that wait for `reached` or a lower LSN.
-    pub(crate) fn wake_to(&self, reached: Lsn, why: Wake) {
+    /// Wakes the tasks that wait for `reached` or a lower position.
+    pub fn wake_to(&self, reached: u64, why: impl Reason) {
         if why.is_forgotten() {
             return;
         }
@@ -81,7 +82,7 @@ impl Wakers {
         }
         let woken = {
             let mut waiting = self.waiting();
-            let first_left = planted!("wake-below-only", reached, else reached.plus(1));
+            let first_left = planted!("wake-below-only", reached, else reached + 1);
             let rest = waiting.split_off(&(first_left, 0));
             let woken = std::mem::replace(&mut *waiting, rest);
             self.count.store(waiting.len(), SeqCst);
@@ -91,8 +92,8 @@ impl Wakers {
     }
 
     /// Wakes all tasks.
-    pub(crate) fn wake_all(&self, why: Wake) {
-        self.wake_to(Lsn(u64::MAX - 1), why);
+    pub fn wake_all(&self, why: impl Reason) {
+        self.wake_to(u64::MAX - 1, why);
     }
 }
 
@@ -114,17 +115,10 @@ pub fn is_waking() -> bool {
     IS_WAKING.with(Cell::get)
 }
 
-/// Fails if the thread is calling a waker. Functions that may wait call this first.
-pub fn refuse_in_waker() -> Result<()> {
-    match is_waking() {
-        true => Err(Error::InWaker),
-        false => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::reason::Always;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
     use std::task::Wake as Wakes;
@@ -139,21 +133,21 @@ mod tests {
     }
 
     #[test]
-    fn each_is_woken_once_at_its_lsn() {
+    fn each_is_woken_once_at_its_position() {
         let wakers = Wakers::default();
         let counts: Vec<Arc<Count>> = (0..4).map(|_| Arc::default()).collect();
         let mut ids = [None; 4];
         for (n, id) in ids.iter_mut().enumerate() {
             let waker = counts[n].clone().into();
-            wakers.register(Lsn(10 * n as u64), id, &waker);
-            wakers.register(Lsn(10 * n as u64), id, &waker);
+            wakers.register(10 * n as u64, id, &waker);
+            wakers.register(10 * n as u64, id, &waker);
         }
-        wakers.wake_to(Lsn(10), Wake::DurableTasks);
+        wakers.wake_to(10, Always);
         wakers.deregister(ids[3].expect("registered"));
         let woken = || -> Vec<u32> { counts.iter().map(|c| c.0.load(SeqCst)).collect() };
         assert_eq!(woken(), [1, 1, 0, 0]);
-        wakers.wake_all(Wake::EndedTasks);
-        wakers.wake_all(Wake::EndedTasks);
+        wakers.wake_all(Always);
+        wakers.wake_all(Always);
         assert_eq!(woken(), [1, 1, 1, 0]);
     }
 }

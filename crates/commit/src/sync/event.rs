@@ -1,10 +1,9 @@
 //! Events that threads wait for. A thread observes the event, checks its condition, and then waits, unless
 //! the event was notified since it was observed.
 
-use crate::sync::wake::{WaitFor, Wake};
-use logforce_device::Runtime;
+use crate::sync::reason::Reason;
 use logforce_device::sync::{AtomicU32, total_order};
-use logforce_format::planted;
+use logforce_device::{Runtime, planted};
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
@@ -12,25 +11,25 @@ use std::time::Duration;
 /// not slow down threads that poll another one.
 #[derive(Default)]
 #[repr(align(64))]
-pub(crate) struct Event {
+pub struct Event {
     count: AtomicU32,
     sleepers: AtomicU32,
 }
 
 impl Event {
     /// Returns the count. The caller must take it before it checks its condition.
-    pub(crate) fn observe(&self) -> u32 {
+    pub fn observe(&self) -> u32 {
         self.count.load(SeqCst)
     }
 
     /// Sleeps until the event is notified. Returns at once if it was notified since `seen` was
     /// observed.
-    pub(crate) fn wait(
+    pub fn wait(
         &self,
         runtime: &dyn Runtime,
         mut seen: u32,
         timeout: Option<Duration>,
-        what: WaitFor,
+        what: impl Reason,
     ) {
         if what.is_forgotten() {
             seen = self.observe();
@@ -46,7 +45,7 @@ impl Event {
     }
 
     /// Wakes all waiters. Makes a system call only if there are any.
-    pub(crate) fn notify(&self, runtime: &dyn Runtime, why: Wake) {
+    pub fn notify(&self, runtime: &dyn Runtime, why: impl Reason) {
         if why.is_forgotten() {
             return;
         }
@@ -63,7 +62,7 @@ impl Event {
 
 impl Event {
     /// Notifies as [`Event::notify`] does, but wakes only one waiter.
-    pub(crate) fn notify_one(&self, runtime: &dyn Runtime, why: Wake) {
+    pub fn notify_one(&self, runtime: &dyn Runtime, why: impl Reason) {
         if why.is_forgotten() {
             return;
         }
@@ -80,7 +79,7 @@ const EVENTS: usize = 64;
 
 /// The events of jobs. Committers wait for the job that writes their records, so that a wake-up reaches only
 /// them.
-pub(crate) struct JobEvents {
+pub struct JobEvents {
     events: [Event; EVENTS],
 }
 
@@ -93,11 +92,13 @@ impl Default for JobEvents {
 }
 
 impl JobEvents {
-    pub(crate) fn of(&self, job: u32) -> &Event {
+    /// Returns the event of a job.
+    pub fn of(&self, job: u32) -> &Event {
         &self.events[job as usize % EVENTS]
     }
 
-    pub(crate) fn notify_all(&self, runtime: &dyn Runtime, why: Wake) {
+    /// Wakes the waiters of all jobs.
+    pub fn notify_all(&self, runtime: &dyn Runtime, why: impl Reason) {
         for event in &self.events {
             event.notify(runtime, why);
         }

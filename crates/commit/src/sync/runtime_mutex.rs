@@ -1,6 +1,7 @@
-use logforce_device::Runtime;
+//! A lock that waits through the runtime.
+
 use logforce_device::sync::AtomicU32;
-use logforce_format::planted;
+use logforce_device::{Runtime, planted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
@@ -12,22 +13,25 @@ const CONTENDED: u32 = 2;
 ///
 /// It waits through the runtime's interface, so that a test's scheduler sees the wait. An ordinary mutex that
 /// is held across a device call would block that scheduler forever.
-pub(crate) struct RuntimeMutex {
+pub struct RuntimeMutex {
     word: AtomicU32,
     runtime: Arc<dyn Runtime>,
 }
 
-pub(crate) struct RuntimeMutexGuard<'a>(&'a RuntimeMutex);
+/// Holder of a [`RuntimeMutex`], which it releases when it is dropped.
+pub struct RuntimeMutexGuard<'a>(&'a RuntimeMutex);
 
 impl RuntimeMutex {
-    pub(crate) fn new(runtime: Arc<dyn Runtime>) -> Self {
+    /// Returns a free lock that waits through `runtime`.
+    pub fn new(runtime: Arc<dyn Runtime>) -> Self {
         RuntimeMutex {
             word: AtomicU32::new(FREE),
             runtime,
         }
     }
 
-    pub(crate) fn lock(&self) -> RuntimeMutexGuard<'_> {
+    /// Waits until the lock is free, and takes it.
+    pub fn lock(&self) -> RuntimeMutexGuard<'_> {
         if self
             .word
             .compare_exchange(FREE, HELD, Acquire, Relaxed)

@@ -1,0 +1,4 @@
+//! Counters and histograms, without a lock.
+
+pub mod counters;
+pub mod histogram;
