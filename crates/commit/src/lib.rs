@@ -4,6 +4,8 @@
 //! - [`write_concurrency`]: the limit of writes in flight.
 //! - [`method`] and [`advisor`]: the choice of the method by which a force is made.
 //!
+//! - [`file`](mod@file): files of any format whose writes become durable by group commit, on these parts.
+//!
 //! The log (crate `logforce-core`) is built on these parts. Users depend on the crate `logforce`.
 
 #![forbid(unsafe_code)]
@@ -14,6 +16,7 @@
 )]
 
 pub mod advisor;
+pub mod file;
 pub mod lock_wait;
 pub mod method;
 pub mod metrics;

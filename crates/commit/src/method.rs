@@ -187,7 +187,11 @@ impl MethodChoice<'_> {
         }
     }
 
-    fn assess(
+    /// Assesses one method.
+    ///
+    /// # Errors
+    /// [`Refused`] if it guarantees less than `require` with `require_verdict`.
+    pub(crate) fn assess(
         &self,
         method: Method,
         require: Guarantee,

@@ -1,7 +1,7 @@
 //! Internal interface for this project's test programs, which open logs on simulated systems that fail on
 //! purpose. It may change at any time.
 
-use crate::{Log, Options, Result, pages};
+use crate::{Log, Options, Result, file, pages};
 use logforce_device::System;
 use std::path::Path;
 
@@ -16,6 +16,15 @@ pub fn open_pages(
     path: impl AsRef<Path>,
     options: pages::Options,
 ) -> pages::Result<pages::PageFile> {
+    options.open_in(system, path.as_ref())
+}
+
+/// Opens a durable file on `system`, without measuring.
+pub fn open_file(
+    system: &dyn System,
+    path: impl AsRef<Path>,
+    options: file::Options,
+) -> file::Result<file::File> {
     options.open_in(system, path.as_ref())
 }
 

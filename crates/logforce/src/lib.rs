@@ -201,6 +201,7 @@
 //! # Not only a log
 //!
 //! - [`pages`]: page files, which commit a set of changed pages of a data file all or nothing.
+//! - [`mod@file`]: durable writes and group commit for a file format of your own.
 //! - [`environment`] and [`Options::open_many`]: one log for each shard, tenant or consensus group.
 //! - [`Log::backup`] and [`backup`]: copies of a log that is being written.
 //! - The command `logforce`: measures commit methods and disks, and inspects logs.
@@ -215,6 +216,7 @@
 pub mod checkpoint;
 mod directories;
 pub mod disk;
+pub mod file;
 pub mod inspect;
 #[doc(hidden)]
 pub mod internal;

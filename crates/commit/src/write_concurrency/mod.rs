@@ -171,6 +171,23 @@ impl WriteConcurrency {
         writes < limit && waiting > 0 && waiting as usize * limit >= self.usual() as usize
     }
 
+    /// Returns true if a write of `bytes` for a single commit, which comes `now`, may begin while `writes` are
+    /// in flight. False while other commits wait, or are expected: they share one force.
+    pub fn allows_alone(&self, writes: usize, bytes: usize, now: Duration) -> bool {
+        if self.waiting.commits > 0 {
+            return false;
+        }
+        if writes == 0 {
+            return self.gathers_until.is_none_or(|until| until <= now);
+        }
+        let limit = match bytes >= self.threshold {
+            true => self.large.limit(),
+            false => self.small.limit(),
+        };
+        let concurrent = self.usual().max(self.in_flight + 1);
+        writes < limit && limit >= concurrent as usize
+    }
+
     /// Returns true if the next write should wait for more commits, while `staged` bytes wait. Large writes
     /// never wait.
     pub fn gathers(&self, staged: usize) -> bool {

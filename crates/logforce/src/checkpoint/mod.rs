@@ -27,14 +27,14 @@ mod tests;
 
 use crate::Lsn;
 use bytes::{HEADER, Header, checksum};
-use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, System, Write};
+use logforce_device::{Directory, File, OpenFile, ReadSource, System};
 use logforce_device_os::OsSystem;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Number of bytes that one call reads or writes.
+/// Number of bytes that one call reads.
 const CHUNK: usize = 1 << 20;
 
 /// A checkpoint that was read.
@@ -148,46 +148,10 @@ fn located<'p>(system: &dyn System, path: &'p Path) -> io::Result<(Arc<dyn Direc
 }
 
 fn write_on(system: &dyn System, path: &Path, lsn: Lsn, state: &[u8]) -> Result<(), Error> {
-    let written = located(system, path).and_then(|(dir, name)| {
-        let new = format!("{name}.new");
-        let made = fill(&*dir, &new, lsn, state).and_then(|()| dir.rename(&new, name));
-        if made.is_err() {
-            let _ = dir.remove(&new);
-        }
-        // Syncs the new name. Otherwise a power cut could bring the previous checkpoint back after the log
-        // has dropped records that only the new one holds.
-        made.and_then(|()| dir.sync())
-    });
-    written.map_err(failed("write the checkpoint", path))
-}
-
-/// Creates the file `name` anew and syncs it. Otherwise a crash after the rename could leave a shorter file.
-fn fill(dir: &dyn Directory, name: &str, lsn: Lsn, state: &[u8]) -> io::Result<()> {
-    match dir.remove(name) {
-        Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let file = dir.open(name, OpenFile::CREATE)?;
     let header = Header::new(lsn, state).encode();
-    put(&*file, 0, &header)?;
-    let mut offset = HEADER as u64;
-    for part in state.chunks(CHUNK) {
-        put(&*file, offset, part)?;
-        offset += part.len() as u64;
-    }
-    file.barrier(Barrier::Full)
-}
-
-fn put(file: &dyn File, offset: u64, part: &[u8]) -> io::Result<()> {
-    let mut buf = AlignedBuf::zeroed(part.len(), 4096);
-    buf.copy_from_slice(part);
-    let ticket = file.submit(Write {
-        offset,
-        range: 0..part.len(),
-        buf,
-        through: false,
-    });
-    file.complete(ticket).result
+    let written = located(system, path)
+        .and_then(|(dir, name)| logforce_commit::file::replace(&*dir, name, &[&header, state]));
+    written.map_err(failed("write the checkpoint", path))
 }
 
 fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error> {

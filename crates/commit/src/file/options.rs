@@ -1,0 +1,342 @@
+//! Opening of a durable file.
+
+use crate::advisor::Advisor;
+use crate::file::File;
+use crate::file::error::{Error, Result};
+use crate::file::names::located;
+use crate::file::shared::{Forcing, Shared};
+use crate::method::{ForceConfig, MethodChoice};
+use crate::write_concurrency::{WriteConcurrency, WriteLimits};
+use logforce_device::{
+    self as device, Access, Barrier, Directory, Facts, FilesystemKind, ForceBy, Guarantee, Method,
+    OpenFile, System, Verdict, planted,
+};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Maximum number of forces in flight. Only write-throughs past the system's cache overlap.
+const MOST_IN_FLIGHT: usize = 16;
+/// Size at and above which a write-through counts as large, bytes.
+const LARGE_WRITE: u64 = 64 << 10;
+
+/// Options of a durable file. The crate `logforce` wraps them, and documents each option.
+#[derive(Debug, Clone)]
+pub struct Options {
+    create: bool,
+    create_new: bool,
+    lock: bool,
+    aligned: bool,
+    method: Option<Method>,
+    require: Guarantee,
+    require_verdict: Verdict,
+    calibrate: bool,
+    calibration_cache: Option<PathBuf>,
+    file_mode: Option<u32>,
+    in_flight_at_first: Option<usize>,
+    advisor: Option<Arc<dyn Advisor>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            create: false,
+            create_new: false,
+            lock: false,
+            aligned: false,
+            method: None,
+            require: Guarantee::PowerLoss,
+            require_verdict: Verdict::Declared,
+            calibrate: true,
+            calibration_cache: None,
+            file_mode: None,
+            in_flight_at_first: None,
+            advisor: None,
+        }
+    }
+}
+
+impl Options {
+    /// Returns the defaults: an existing file, not locked, not aligned, safe against loss of power.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets whether an opening creates the file if it is missing.
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Sets whether an opening creates the file, and fails if there is one.
+    pub fn create_new(mut self, create_new: bool) -> Self {
+        self.create_new = create_new;
+        self
+    }
+
+    /// Sets whether the file is locked against other openings with this option.
+    pub fn lock(mut self, lock: bool) -> Self {
+        self.lock = lock;
+        self
+    }
+
+    /// Sets whether each write begins and ends at a multiple of [`File::write_unit`].
+    pub fn aligned(mut self, aligned: bool) -> Self {
+        self.aligned = aligned;
+        self
+    }
+
+    /// Sets the method of a durable write.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = Some(method);
+        self
+    }
+
+    /// Sets the minimum guarantee of a commit.
+    pub fn require(mut self, guarantee: Guarantee) -> Self {
+        self.require = guarantee;
+        self
+    }
+
+    /// Sets the minimum verdict on that guarantee.
+    pub fn require_verdict(mut self, verdict: Verdict) -> Self {
+        self.require_verdict = verdict;
+        self
+    }
+
+    /// Sets whether an opening measures the methods, if none is named and no result is cached.
+    pub fn calibrate(mut self, calibrate: bool) -> Self {
+        self.calibrate = calibrate;
+        self
+    }
+
+    /// Sets the directory in which programs share measurements and results of power cuts.
+    pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.calibration_cache = Some(dir.into());
+        self
+    }
+
+    /// Sets the permission bits of a file that this opening creates.
+    pub fn file_mode(mut self, mode: u32) -> Self {
+        self.file_mode = Some(mode);
+        self
+    }
+
+    /// Sets the number of forces in flight before anything is measured. 0: one sync, which waits for the
+    /// threads whose commits were acknowledged last to commit again.
+    #[doc(hidden)]
+    pub fn in_flight_at_first(mut self, forces: usize) -> Self {
+        self.in_flight_at_first = Some(forces);
+        self
+    }
+
+    /// Sets the advisor that chooses the method if none is named.
+    #[doc(hidden)]
+    pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
+        self.advisor.get_or_insert(advisor);
+        self
+    }
+
+    /// Opens the file `path` on `system`.
+    ///
+    /// # Errors
+    /// See `logforce::file::Options::open`.
+    #[doc(hidden)]
+    pub fn open(self, system: &dyn System, path: &Path) -> Result<File> {
+        // A link leads to the file that is meant, also if it is created by this opening.
+        let target = system.resolved(path);
+        let (dir, name) = located(system, &target)?;
+        let runtime = system.runtime();
+        let choice = MethodChoice {
+            dir: &dir,
+            runtime: &*runtime,
+            method: self.method,
+            require: self.require,
+            require_verdict: self.require_verdict,
+            advisor: self.advisor.as_deref(),
+            calibrate: self.calibrate,
+            cache: self.calibration_cache.as_deref(),
+        };
+        let facts = choice.facts();
+        let mut facts = facts.map_err(Error::io("check the filesystem of", path))?;
+        let direct_unit = facts.write_unit();
+        if !self.aligned {
+            // For a file whose writes are not aligned, the filesystem has no direct I/O.
+            facts.direct = None;
+            facts.direct_unknown = None;
+        }
+        // Fails before anything is created.
+        let force = choice.choose(&facts).map_err(Error::Refused)?;
+        forcing(&choice, &facts, force.clone())?;
+        let lock_name = format!("{name}.lock");
+        let lock = self
+            .lock
+            .then(|| dir.lock(&lock_name).map_err(locking(path)));
+        let lock = lock.transpose()?;
+        // After locking: a calibration must not load the disk if the lock is not available.
+        let force = choice.advise(force, &facts, direct_unit);
+        let forcing = forcing(&choice, &facts, force)?;
+        let access = FileAccess {
+            dir: &*dir,
+            name,
+            path,
+            direct: forcing.method.plan().direct,
+        };
+        let (file, created) = access.open(&self)?;
+        let (files, lock) = self.make_ready(&access, file, created, lock)?;
+        let alignment = files[0].direct_alignment();
+        let alignment = alignment.map_or(0, |a| a.offset.max(a.memory));
+        let direct_unit = direct_unit.max(alignment.next_power_of_two());
+        let concurrency = WriteConcurrency::here(
+            forcing.method.plan(),
+            facts.kind == FilesystemKind::Relocating,
+            WriteLimits {
+                most: MOST_IN_FLIGHT,
+                at_first: self.in_flight_at_first,
+                large: LARGE_WRITE,
+            },
+        );
+        let forcing = Forcing {
+            direct_unit,
+            unit: self.aligned.then_some(direct_unit),
+            ..forcing
+        };
+        Ok(File::new(Shared::new(
+            path.to_owned(),
+            files,
+            runtime.clone(),
+            forcing,
+            concurrency,
+            lock,
+        )))
+    }
+
+    /// Makes durable what the program will find when it begins, and completes the lock.
+    fn make_ready(
+        &self,
+        access: &FileAccess<'_>,
+        file: Arc<dyn device::File>,
+        created: bool,
+        lock: Option<Lock>,
+    ) -> Result<([Arc<dyn device::File>; 2], Option<Lock>)> {
+        let &FileAccess {
+            dir, name, path, ..
+        } = access;
+        let lock: Option<Lock> = match lock {
+            // Locks the file as well: otherwise a second opening could write beside this one after the lock
+            // file was deleted.
+            Some(lock) if !planted!("file-itself-unlocked") => {
+                let of_file = dir.lock_file(name).map_err(locking(path))?;
+                Some(Box::new((of_file, lock)))
+            }
+            lock => lock,
+        };
+        // The program will act on what it reads, which an earlier process may have written and not synced.
+        // Otherwise a power cut takes back what this program has seen.
+        if !created && !planted!("file-opened-unsynced") {
+            let synced = file.barrier(Barrier::Full);
+            synced.map_err(Error::io("sync", path))?;
+        }
+        // Otherwise a power cut removes the name, and with it everything that was committed. A process that
+        // created the file may have ended before its own sync.
+        if !planted!("file-name-unsynced") {
+            dir.sync()
+                .map_err(Error::io("sync the directory of", path))?;
+        }
+        let synced_by = match planted!("file-synced-by-another-descriptor") {
+            true => access.attempt(Access::Write),
+            false => Ok(file.clone()),
+        };
+        let synced_by = synced_by.map_err(Error::io("open", path))?;
+        Ok(([file, synced_by], lock))
+    }
+}
+
+/// A held lock.
+type Lock = Box<dyn Send + Sync>;
+
+/// The file to open.
+struct FileAccess<'a> {
+    dir: &'a dyn Directory,
+    name: &'a str,
+    /// Path as the user gave it, for messages.
+    path: &'a Path,
+    direct: bool,
+}
+
+impl FileAccess<'_> {
+    fn attempt(&self, access: Access) -> io::Result<Arc<dyn device::File>> {
+        let direct = self.direct;
+        self.dir.open(self.name, OpenFile { access, direct })
+    }
+
+    /// Opens or creates the file. Returns true if it was created.
+    fn open(&self, options: &Options) -> Result<(Arc<dyn device::File>, bool)> {
+        if options.create_new {
+            let made = self.attempt(Access::CreateNew);
+            return Ok((made.map_err(Error::io("create", self.path))?, true));
+        }
+        match self.attempt(Access::Write) {
+            Err(e) if options.create && e.kind() == io::ErrorKind::NotFound => {}
+            opened => return Ok((opened.map_err(Error::io("open", self.path))?, false)),
+        }
+        match self.attempt(Access::CreateNew) {
+            // Another opening has created it meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                let opened = self.attempt(Access::Write);
+                Ok((opened.map_err(Error::io("open", self.path))?, false))
+            }
+            made => Ok((made.map_err(Error::io("create", self.path))?, true)),
+        }
+    }
+}
+
+/// Returns the forcing by the chosen method. A commit needs a barrier, also if the method is a write-through.
+///
+/// # Errors
+/// [`Error::Refused`] if the barrier guarantees too little.
+fn forcing(choice: &MethodChoice<'_>, facts: &Facts, chosen: ForceConfig) -> Result<Forcing> {
+    let by = match companion(chosen.method) {
+        Some(method) => {
+            let (require, verdict) = (choice.require, choice.require_verdict);
+            let assessed = choice.assess(method, require, verdict, facts);
+            assessed.map_err(Error::Refused)?
+        }
+        None => chosen.clone(),
+    };
+    let method = match chosen.granted() >= by.granted() {
+        true => chosen.method,
+        false => by.method,
+    };
+    Ok(Forcing {
+        barrier: match by.plan.force {
+            ForceBy::Barrier(barrier) => Some(barrier),
+            _ => None,
+        },
+        by,
+        method,
+        in_place: facts.kind == FilesystemKind::InPlace,
+        direct_unit: 0,
+        unit: None,
+    })
+}
+
+/// Returns the method of a barrier, for a method that writes through; `None` for any other one.
+fn companion(method: Method) -> Option<Method> {
+    match method {
+        Method::Dsync => Some(Method::Fdatasync),
+        Method::DirectDsync => Some(Method::DirectFdatasync),
+        Method::WriteThrough | Method::NoBufferingWriteThrough => Some(Method::FlushData),
+        _ => None,
+    }
+}
+
+/// Returns a function that makes the error of a lock that was not granted.
+fn locking(path: &Path) -> impl Fn(io::Error) -> Error + use<'_> {
+    move |e| match e.kind() {
+        io::ErrorKind::WouldBlock => Error::Locked {
+            path: path.to_owned(),
+        },
+        _ => Error::io("lock", path)(e),
+    }
+}
