@@ -27,6 +27,9 @@ pub struct ValidFor {
     pub kernel: String,
     /// Unit of the log's writes, in bytes.
     pub write_unit: u32,
+    /// True if methods past the system's cache were compared too. Files with writes of any length cannot use
+    /// them, so their result is another one.
+    pub direct: bool,
     /// Version of the measuring procedure.
     pub procedure: u32,
 }
@@ -49,6 +52,7 @@ impl ValidFor {
                 other => bounded(&format!("{other} {}", facts.kernel)),
             },
             write_unit,
+            direct: facts.direct.is_some(),
             procedure: PROCEDURE,
         }
     }
@@ -95,13 +99,14 @@ mod tests {
         let key = ValidFor::now(&facts, 4096);
         assert_eq!(key, ValidFor::now(&facts, 4096));
         assert_ne!(key, ValidFor::now(&facts, 8192));
-        let changes: [fn(&mut Facts); 7] = [
+        let changes: [fn(&mut Facts); 8] = [
             |f| f.platform = Platform::Windows,
             |f| f.volume.push('x'),
             |f| f.filesystem.push('x'),
             |f| f.mount_options.push_str(",noatime"),
             |f| f.kernel.push('x'),
             |f| f.device = None,
+            |f| f.direct = None,
             |f| {
                 if let Some(d) = &mut f.device {
                     d.model.push('x');

@@ -57,7 +57,14 @@ pub(crate) struct StoredValidFor {
     model: String,
     kernel: String,
     write_unit: u32,
+    /// Missing in entries of versions before durable files, which compared all methods of the filesystem.
+    #[serde(default = "all_methods")]
+    direct: bool,
     procedure: u32,
+}
+
+fn all_methods() -> bool {
+    true
 }
 
 #[derive(Serialize, Deserialize)]
@@ -194,6 +201,7 @@ impl StoredValidFor {
             model: v.model.clone(),
             kernel: v.kernel.clone(),
             write_unit: v.write_unit,
+            direct: v.direct,
             procedure: v.procedure,
         }
     }
@@ -207,6 +215,7 @@ impl StoredValidFor {
             model: self.model,
             kernel: self.kernel,
             write_unit: self.write_unit,
+            direct: self.direct,
             procedure: self.procedure,
         }
     }

@@ -73,6 +73,7 @@ struct Evidence {
     model: String,
     kernel: String,
     write_unit: u32,
+    direct: bool,
     procedure: u32,
     live: Option<Live>,
 }
@@ -160,6 +161,7 @@ fn evidence(c: &Calibration) -> Evidence {
         model: v.model.clone(),
         kernel: v.kernel.clone(),
         write_unit: v.write_unit,
+        direct: v.direct,
         procedure: v.procedure,
         live: c.live.map(|l| Live {
             method: l.method.name(),

@@ -147,13 +147,16 @@ impl File {
     /// after it has opened the file again. Otherwise like [`read_at`](Self::read_at).
     ///
     /// # Errors
-    /// [`ErrorKind::Io`], with [`std::io::ErrorKind::Unsupported`] where the filesystem cannot do it.
+    /// [`ErrorKind::Io`], with [`std::io::ErrorKind::Unsupported`] where the filesystem cannot do it;
+    /// [`ErrorKind::InvalidInput`] if no file can have that range.
     pub fn read_medium_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         let shared = &self.shared;
         let unit = u64::from(shared.forcing.direct_unit);
         let from = offset / unit * unit;
         let end = offset.saturating_add(buf.len() as u64);
-        let len = usize::try_from(end.next_multiple_of(unit) - from).unwrap_or(usize::MAX);
+        let whole_end = end.checked_next_multiple_of(unit);
+        let len = whole_end.and_then(|end| usize::try_from(end - from).ok());
+        let len = len.ok_or_else(|| shared.not_a_range(offset, end))?;
         let mut whole = AlignedBuf::zeroed(len, unit.max(4096) as usize);
         let read = shared.file.read_at(from, &mut whole, ReadSource::Medium);
         let read = read.map_err(Error::io("read the medium of", &shared.path))?;

@@ -143,7 +143,7 @@ impl Options {
     /// See `logforce::file::Options::open`.
     #[doc(hidden)]
     pub fn open(self, system: &dyn System, path: &Path) -> Result<File> {
-        // A link leads to the file that is meant, also if it is created by this opening.
+        // A link leads to the file that is meant: the lock and the name to sync are that file's.
         let target = system.resolved(path);
         let (dir, name) = located(system, &target)?;
         let runtime = system.runtime();
@@ -168,6 +168,9 @@ impl Options {
         // Fails before anything is created.
         let force = choice.choose(&facts).map_err(Error::Refused)?;
         forcing(&choice, &facts, force.clone())?;
+        if let Some(mode) = self.file_mode {
+            dir.set_file_mode(mode);
+        }
         let lock_name = format!("{name}.lock");
         let lock = self
             .lock

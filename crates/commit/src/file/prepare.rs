@@ -43,11 +43,7 @@ impl Shared {
         let unit = u64::from(self.forcing.unit.unwrap_or(1));
         let end = range.end.checked_next_multiple_of(unit);
         let Some(end) = end.filter(|e| range.start <= *e && i64::try_from(*e).is_ok()) else {
-            return Err(Error::Range {
-                path: self.path.clone(),
-                start: range.start,
-                end: range.end,
-            });
+            return Err(self.not_a_range(range.start, range.end));
         };
         let range = range.start / unit * unit..end;
         let len = self.file.len().map_err(Error::io("look at", &self.path))?;

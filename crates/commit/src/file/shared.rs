@@ -198,16 +198,18 @@ impl Shared {
         error
     }
 
+    /// Returns the error of a range that no file can have.
+    pub(super) fn not_a_range(&self, start: u64, end: u64) -> Error {
+        let path = self.path.clone();
+        Error::Range { path, start, end }
+    }
+
     /// Returns the length of the slices if they may be written at `offset`.
     pub(super) fn check_range(&self, slices: &[&[u8]], offset: u64) -> Result<usize> {
         let len: usize = slices.iter().map(|s| s.len()).sum();
         let end = offset.saturating_add(len as u64);
         if i64::try_from(end).is_err() {
-            return Err(Error::Range {
-                path: self.path.clone(),
-                start: offset,
-                end,
-            });
+            return Err(self.not_a_range(offset, end));
         }
         match self.forcing.unit {
             Some(unit) if !(offset | len as u64).is_multiple_of(unit.into()) => {

@@ -27,6 +27,8 @@ mod displaced;
 mod examples;
 #[cfg(target_os = "linux")]
 mod file_size;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod files;
 #[cfg(target_os = "linux")]
 mod filesystems;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]

@@ -1,0 +1,104 @@
+//! Failures: a limit of the process, full disks, forked children are in `tests/fork.rs`.
+
+use super::{assert_error, contents, options};
+use crate::common::{assert_passed, in_second_process, loop_fs, open_to_all, temp};
+use crate::full::Filler;
+use logforce::Guarantee;
+use logforce::file::{ErrorKind, File, Prepare, Prepared};
+use logforce_testkit::process::{Start, same_test};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use std::process::Command;
+
+#[test]
+fn after_a_failed_write_nothing_is_acknowledged() {
+    const NAME: &str = "files::failures::after_a_failed_write_nothing_is_acknowledged";
+    const DIR: &str = "LOGFORCE_TEST_DIR";
+    let Some(dir) = in_second_process(DIR) else {
+        let home = temp();
+        // The signal of that limit would end the process.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
+        command.arg(std::env::current_exe().unwrap());
+        same_test(&mut command, NAME, DIR, home.path());
+        return assert_passed(&command.to_end().unwrap());
+    };
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let limit = |current| setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();
+    for aligned in [false, true] {
+        let path = dir.join(format!("{aligned}"));
+        let file = options().aligned(aligned).open(&path).unwrap();
+        let block = |n: u8| vec![n; 4096];
+        file.write_commit(&block(1), 0).unwrap();
+        file.write_at(&block(2), 4096).unwrap();
+        let submitted = file.submit(&block(3), 8192).unwrap();
+        submitted.wait().unwrap();
+        file.write_at(&block(4), 3 * 4096).unwrap();
+        limit(Some(4 * 4096));
+        let failed = file.write_at(&block(5), 4 * 4096);
+        let e = assert_error(
+            failed,
+            ErrorKind::Poisoned,
+            &["stopped after a failure", "write"],
+        );
+        limit(None);
+        assert!(std::error::Error::source(&e).is_some());
+        // The same failure from now on, although the writes would succeed.
+        let first = e.to_string();
+        for result in [
+            file.write_at(&block(6), 0),
+            file.write_commit(&block(6), 0).map(drop),
+            file.commit().map(drop),
+            file.submit(&block(6), 0).map(drop),
+            smol::block_on(file.commit_async()).map(drop),
+            file.prepare(0..1 << 20, Prepare::Reserved).map(drop),
+        ] {
+            assert_eq!(
+                assert_error(result, ErrorKind::Poisoned, &[]).to_string(),
+                first
+            );
+        }
+        assert!(contents(&file)[..4096] == block(1)[..]);
+        assert_error(file.close(), ErrorKind::Poisoned, &[]);
+        let file = options().open(&path).unwrap();
+        assert!(contents(&file)[..3 * 4096] == [block(1), block(2), block(3)].concat());
+        file.commit().unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_is_noticed_when_space_is_prepared() {
+    for (kind, mib) in [("ext4", 32), ("xfs", 300), ("btrfs", 128)] {
+        let home = open_to_all(temp());
+        let Some(fs) = loop_fs(kind, mib, &home) else {
+            continue;
+        };
+        println!("{kind}");
+        let path = fs.path().join("f");
+        let file = File::options()
+            .require(Guarantee::OsCrash)
+            .require_verdict(logforce::Verdict::Unknown)
+            .calibrate(false)
+            .create(true)
+            .open(&path)
+            .unwrap();
+        let state = file.prepare(0..4 << 20, Prepare::Written).unwrap();
+        let in_place = kind != "btrfs";
+        assert_eq!(state == Prepared::Written, in_place, "{state:?}");
+        file.write_commit(&[1; 100], 0).unwrap();
+        let filler = Filler::new(fs.path(), 0);
+        let more = file.prepare(0..mib << 20, Prepare::Written);
+        assert_error(more, ErrorKind::NoSpace, &["free some"]);
+        if in_place {
+            // Prepared blocks need no space.
+            for n in 0..16 {
+                file.write_at(&[2; 4096], n << 18).unwrap();
+                file.commit().unwrap();
+            }
+        }
+        drop(filler);
+        file.prepare(0..8 << 20, Prepare::Reserved).unwrap();
+        file.write_commit(&[3; 100], 7 << 20).unwrap();
+        file.close().unwrap();
+    }
+}
