@@ -108,3 +108,48 @@ fn a_child_is_refused_and_the_parent_goes_on() {
     let log = logforce::open_existing(dir.path(), options()).unwrap();
     assert_eq!(read_all(&log).len(), 51);
 }
+
+#[test]
+fn a_durable_file_is_the_parents_too() {
+    use logforce::file::{self, File};
+    let dir = temp();
+    let path = dir.path().join("f");
+    let open = || {
+        let options = File::options().require(logforce::Guarantee::ProcessCrash);
+        options.calibrate(false).create(true).lock(true).open(&path)
+    };
+    let file = open().unwrap();
+    // The child has no thread that would make a submission durable.
+    file.submit(b"one", 0).unwrap().wait().unwrap();
+    file.write_at(b"two", 3).unwrap();
+    let answer = in_child(|| {
+        let answers = [
+            file.write_at(b"x", 0),
+            file.write_commit(b"x", 0).map(drop),
+            file.commit().map(drop),
+            file.submit(b"x", 0).map(drop),
+            file.prepare(0..9, file::Prepare::Written).map(drop),
+        ];
+        let is_refused = |a: &file::Result<()>| {
+            a.as_ref()
+                .is_err_and(|e| e.kind() == file::ErrorKind::Forked)
+        };
+        answers.iter().filter(|a| !is_refused(a)).count() as u8
+    });
+    assert_eq!(answer, 0, "calls in the child that were not refused");
+    let mut taken = Some(file);
+    let answer = in_child(|| {
+        drop(taken.take());
+        u8::from(open().is_err_and(|e| e.kind() == file::ErrorKind::Locked))
+    });
+    assert_eq!(
+        answer, 1,
+        "the child's end must not release the parent's lock"
+    );
+    let file = taken.unwrap();
+    file.commit().unwrap();
+    file.submit(b"end", 6).unwrap().wait().unwrap();
+    file.close().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"onetwoend");
+    assert_eq!(in_child(|| u8::from(open().is_ok())), 1);
+}

@@ -1,6 +1,7 @@
 //! Every public call in every callback: no call waits for itself. The tests read the names of the calls from
 //! the sources, so that a new call cannot be missing.
 
+mod files;
 mod logs;
 mod page_files;
 
