@@ -2,8 +2,8 @@
 //! writes.
 //!
 //! A commit is durable once the *horizon* has reached the number of writes that had completed when it began.
-//! A sync moves the horizon to the number of writes that had completed when *it* began: of a write that
-//! completes during a sync, nobody knows whether the sync has covered it. One waiter is the next leader, and
+//! A sync moves the horizon to the number of writes that had completed when *it* began: a sync
+//! may or may not cover a write that completes while it runs. One waiter is the next leader, and
 //! is woken first when a sync ends, so that the device does not idle.
 
 use crate::file::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Durable files: group commit, and the guarantees of the log, for programs with a format of their own.
+//! Durable files: group commit, and the guarantees of the log, for programs that have a file format.
 //!
 //! `shared` has the path of a write, `commit` the horizon and the waiting, `handle` what is asynchronous,
 //! `prepare` the preparing of blocks, `options` the opening.

@@ -1,4 +1,4 @@
-//! Durable files: the commit of the log for programs that have a file format of their own.
+//! Durable files: the commit of the log for programs that have a file format.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

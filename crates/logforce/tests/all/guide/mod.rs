@@ -2,6 +2,7 @@
 //! they cannot show code that does not compile.
 
 mod backup;
+mod files;
 mod many;
 mod pages;
 mod store;
@@ -19,9 +20,10 @@ use std::time::Duration;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Files in which the code blocks of the pages must occur.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     include_str!("mod.rs"),
     include_str!("backup.rs"),
+    include_str!("files.rs"),
     include_str!("many.rs"),
     include_str!("pages.rs"),
     include_str!("store.rs"),
