@@ -4,7 +4,7 @@ use crate::advisor::Advisor;
 use crate::file::File;
 use crate::file::error::{Error, Result};
 use crate::file::names::located;
-use crate::file::shared::{Forcing, Shared};
+use crate::file::shared::{Forcing, Lock, Opened, Shared};
 use crate::method::{ForceConfig, MethodChoice};
 use crate::write_concurrency::{WriteConcurrency, WriteLimits};
 use logforce_device::{
@@ -186,8 +186,8 @@ impl Options {
             direct: forcing.method.plan().direct,
         };
         let (file, created) = access.open(&self)?;
-        let (files, lock) = self.make_ready(&access, file, created, lock)?;
-        let alignment = files[0].direct_alignment();
+        let opened = self.make_ready(&access, file, created, lock)?;
+        let alignment = opened.file.direct_alignment();
         let alignment = alignment.map_or(0, |a| a.offset.max(a.memory));
         let direct_unit = direct_unit.max(alignment.next_power_of_two());
         let concurrency = WriteConcurrency::here(
@@ -206,11 +206,10 @@ impl Options {
         };
         Ok(File::new(Shared::new(
             path.to_owned(),
-            files,
+            opened,
             runtime.clone(),
             forcing,
             concurrency,
-            lock,
         )))
     }
 
@@ -221,7 +220,7 @@ impl Options {
         file: Arc<dyn device::File>,
         created: bool,
         lock: Option<Lock>,
-    ) -> Result<([Arc<dyn device::File>; 2], Option<Lock>)> {
+    ) -> Result<Opened> {
         let &FileAccess {
             dir, name, path, ..
         } = access;
@@ -251,12 +250,13 @@ impl Options {
             false => Ok(file.clone()),
         };
         let synced_by = synced_by.map_err(Error::io("open", path))?;
-        Ok(([file, synced_by], lock))
+        Ok(Opened {
+            file,
+            synced_by,
+            lock,
+        })
     }
 }
-
-/// A held lock.
-type Lock = Box<dyn Send + Sync>;
 
 /// The file to open.
 struct FileAccess<'a> {

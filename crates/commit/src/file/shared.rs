@@ -47,6 +47,18 @@ impl Forcing {
     }
 }
 
+/// A held lock.
+pub(super) type Lock = Box<dyn Send + Sync>;
+
+/// An opened file, before it is used.
+pub(super) struct Opened {
+    pub(super) file: Arc<dyn File>,
+    /// The same open file. A sync by another descriptor could miss an error: Linux reports a failed
+    /// write-back once to each open file, and not to one that was opened later.
+    pub(super) synced_by: Arc<dyn File>,
+    pub(super) lock: Option<Lock>,
+}
+
 /// The shared state of an open file.
 ///
 /// **Lock order**: `state`, `buffers` and `thread` are never held together, and none of them across a call of
@@ -54,8 +66,6 @@ impl Forcing {
 pub(super) struct Shared {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn File>,
-    /// The same open file. A sync by another descriptor could miss an error: Linux reports a failed
-    /// write-back once to each open file, and not to one that was opened later.
     pub(super) synced_by: Arc<dyn File>,
     pub(super) runtime: Arc<dyn Runtime>,
     /// Process that opened the file: [`Runtime::process`].
@@ -81,7 +91,7 @@ pub(super) struct Shared {
     pub(super) starting: RuntimeMutex,
     buffers: Mutex<Vec<AlignedBuf>>,
     /// Released last, when no handle and no thread can use the file any more.
-    _lock: Option<Box<dyn Send + Sync>>,
+    _lock: Option<Lock>,
 }
 
 /// State under the mutex.
@@ -114,16 +124,15 @@ pub(super) struct Events {
 impl Shared {
     pub(super) fn new(
         path: PathBuf,
-        [file, synced_by]: [Arc<dyn File>; 2],
+        opened: Opened,
         runtime: Arc<dyn Runtime>,
         forcing: Forcing,
         concurrency: WriteConcurrency,
-        lock: Option<Box<dyn Send + Sync>>,
     ) -> Shared {
         Shared {
             path,
-            file,
-            synced_by,
+            file: opened.file,
+            synced_by: opened.synced_by,
             process: runtime.process(),
             starting: RuntimeMutex::new(runtime.clone()),
             runtime,
@@ -144,7 +153,7 @@ impl Shared {
             closing: AtomicBool::new(false),
             thread: Mutex::new(None),
             buffers: Mutex::new(Vec::new()),
-            _lock: lock,
+            _lock: opened.lock,
         }
     }
 
