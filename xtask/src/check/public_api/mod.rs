@@ -242,6 +242,29 @@ mod tests {
     }
 
     #[test]
+    fn methods_by_dereference_are_listed() {
+        let text = listed(&[
+            (
+                "logforce/src/lib.rs",
+                "pub struct File(logforce_core::Inner); impl File { pub fn open() -> File { File } } \
+                 impl std::ops::Deref for File { type Target = logforce_core::Inner; }",
+            ),
+            (
+                "core/src/lib.rs",
+                "pub struct Inner; impl Inner { pub fn read(&self) {} pub fn close(self) {} \
+                 #[doc(hidden)] pub fn seam(&self) {} pub fn new() -> Inner { Inner } }",
+            ),
+        ]);
+        assert!(
+            text.contains("    fn open() -> File\n    fn read(&self)"),
+            "{text}"
+        );
+        for hidden in ["close", "seam", "new"] {
+            assert!(!text.contains(hidden), "{text}");
+        }
+    }
+
+    #[test]
     fn a_difference_names_both_lines() {
         assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
         let told = first_difference("a\nb\n", "a\n").unwrap();

@@ -11,15 +11,25 @@ pub fn lines(surface: &Surface<'_>) -> Vec<String> {
 
 /// Returns the public methods of a type that is not a trait.
 pub fn methods(public: &Public<'_>) -> Vec<String> {
-    let own = public.impls.iter().filter(|block| block.trait_.is_none());
-    let items = own.flat_map(|block| block.items.iter().map(move |item| (block, item)));
+    let own = public.impls.iter().map(|block| (block, false));
+    let all = own.chain(public.dereferenced.iter().map(|block| (block, true)));
+    let inherent = all.filter(|(block, _)| block.trait_.is_none());
+    let items =
+        inherent.flat_map(|(block, by)| block.items.iter().map(move |item| (block, by, item)));
     let mut found: Vec<String> = items
-        .filter_map(|(block, item)| {
+        .filter_map(|(block, is_dereferenced, item)| {
             let bounds = match block.generics.where_clause {
                 Some(_) => format!(" {}", tidy(&block.generics.where_clause)),
                 None => String::new(),
             };
             match item {
+                // A dereference gives a reference, so no method that takes the value.
+                ImplItem::Fn(f)
+                    if is_dereferenced
+                        && f.sig.receiver().is_none_or(|own| own.reference.is_none()) =>
+                {
+                    None
+                }
                 ImplItem::Fn(f) if is_seen(&f.vis, &f.attrs) => Some(tidy(&f.sig) + &bounds),
                 _ => None,
             }

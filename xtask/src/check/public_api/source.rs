@@ -23,6 +23,8 @@ pub struct Public<'a> {
     pub item: &'a Item,
     /// Implementations for the item.
     pub impls: Vec<&'a ItemImpl>,
+    /// Implementations for the type that it dereferences to.
+    pub dereferenced: Vec<&'a ItemImpl>,
 }
 
 /// Public API of a crate.
@@ -59,11 +61,22 @@ impl Sources {
         let names: BTreeSet<String> = items.values().filter_map(|i| item_name(i)).collect();
         let impls = self.impls(&names);
         let items = items.into_iter().map(|(name, item)| {
-            let of_this = impls.iter().filter(|(of, _)| std::ptr::eq(*of, item));
+            let of = |item: &Item| -> Vec<&ItemImpl> {
+                let of_item = impls.iter().filter(|(of, _, _)| std::ptr::eq(*of, item));
+                of_item.map(|(_, _, found)| *found).collect()
+            };
+            let target = impls.iter().find_map(|(of, module, block)| {
+                let target = std::ptr::eq(*of, item).then(|| deref_target(block))??;
+                match self.resolve(module, &segments(&target.path), 0)? {
+                    Found::Item(target) => Some(target),
+                    Found::Module(_) => None,
+                }
+            });
             Public {
                 name,
                 item,
-                impls: of_this.map(|(_, found)| *found).collect(),
+                impls: of(item),
+                dereferenced: target.map(of).unwrap_or_default(),
             }
         });
         Ok(Surface {
@@ -120,9 +133,9 @@ impl Sources {
         Ok(())
     }
 
-    /// Returns all implementations for types of these crates, except implementations of non-public
-    /// traits.
-    fn impls(&self, public: &BTreeSet<String>) -> Vec<(&Item, &ItemImpl)> {
+    /// Returns all implementations for types of these crates, each with its module, except
+    /// implementations of non-public traits.
+    fn impls(&self, public: &BTreeSet<String>) -> Vec<(&Item, &Module, &ItemImpl)> {
         let mut found = Vec::new();
         for (module, items) in &self.modules {
             for item in items {
@@ -139,7 +152,7 @@ impl Sources {
                     !own || path.last().is_some_and(|name| public.contains(name))
                 });
                 if is_seen && !is_hidden(&block.attrs) {
-                    found.push((of, block));
+                    found.push((of, module, block));
                 }
             }
         }
@@ -219,6 +232,23 @@ impl Sources {
             self.resolve(module, &path, depth + 1)
         })
     }
+}
+
+/// Returns the target of an implementation of `Deref`.
+fn deref_target(block: &ItemImpl) -> Option<&syn::TypePath> {
+    let (_, of, _) = block.trait_.as_ref()?;
+    let is_deref = of.segments.last().is_some_and(|s| s.ident == "Deref");
+    block
+        .items
+        .iter()
+        .filter(|_| is_deref)
+        .find_map(|item| match item {
+            syn::ImplItem::Type(target) => match &target.ty {
+                syn::Type::Path(path) => Some(path),
+                _ => None,
+            },
+            _ => None,
+        })
 }
 
 /// Reads the modules among `items`, whose files are in `dir`.
