@@ -156,7 +156,8 @@ impl MethodChoice<'_> {
     /// [`Refused`] if the guarantee is not available.
     pub fn choose(&self, facts: &Facts) -> Result<ForceConfig, Refused> {
         let method = self.method.unwrap_or_else(|| facts.default_method());
-        self.assess(method, self.require, self.require_verdict, facts)
+        let minimum = (self.require, self.require_verdict);
+        self.assess(method, FileState::Zeroed, minimum, facts)
     }
 
     /// Returns the advisor's method if the user has named none. Ignores the advice if the method is not
@@ -174,7 +175,8 @@ impl MethodChoice<'_> {
                     .verdict
                     .min(Verdict::Declared)
                     .max(self.require_verdict);
-                self.assess(method, chosen.guarantee, verdict, facts).ok()
+                let minimum = (chosen.guarantee, verdict);
+                self.assess(method, FileState::Zeroed, minimum, facts).ok()
             })
             .unwrap_or(chosen)
     }
@@ -187,19 +189,19 @@ impl MethodChoice<'_> {
         }
     }
 
-    /// Assesses one method.
+    /// Assesses one method on a file in `state`.
     ///
     /// # Errors
-    /// [`Refused`] if it guarantees less than `require` with `require_verdict`.
+    /// [`Refused`] if it guarantees less than the `minimum`.
     pub(crate) fn assess(
         &self,
         method: Method,
-        require: Guarantee,
-        require_verdict: Verdict,
+        state: FileState,
+        minimum: (Guarantee, Verdict),
         facts: &Facts,
     ) -> Result<ForceConfig, Refused> {
         let path = || self.dir.path().to_owned();
-        let state = FileState::Zeroed;
+        let (require, require_verdict) = minimum;
         let Some(assessed) = facts.assess(method, state) else {
             return Err(Refused::Method {
                 path: path(),
@@ -250,16 +252,18 @@ impl MethodChoice<'_> {
             direct: false,
             force: ForceBy::Barrier(Barrier::Data),
         };
-        let barrier_is_durable = facts.assess_plan(barrier, state).is_some_and(|a| {
-            a.guarantee == Guarantee::PowerLoss && a.verdict != Verdict::Contradicted
-        });
+        let barrier_is_durable = facts
+            .assess_plan(barrier, FileState::Zeroed)
+            .is_some_and(|a| {
+                a.guarantee == Guarantee::PowerLoss && a.verdict != Verdict::Contradicted
+            });
         Ok(ForceConfig {
             method,
             plan,
             guarantee,
             verdict,
             evidence,
-            written: written(state),
+            written: written(FileState::Zeroed),
             first_written: written(FileState::Fallocated),
             barrier_is_durable,
         })

@@ -8,8 +8,8 @@ use crate::file::shared::{Forcing, Lock, Opened, Shared};
 use crate::method::{ForceConfig, MethodChoice};
 use crate::write_concurrency::{WriteConcurrency, WriteLimits};
 use logforce_device::{
-    self as device, Access, Barrier, Directory, Facts, FilesystemKind, ForceBy, Guarantee, Method,
-    OpenFile, System, Verdict, planted,
+    self as device, Access, Barrier, Directory, Facts, FileState, FilesystemKind, ForceBy,
+    Guarantee, Method, OpenFile, System, Verdict, planted,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -167,7 +167,7 @@ impl Options {
         }
         // Fails before anything is created.
         let force = choice.choose(&facts).map_err(Error::Refused)?;
-        forcing(&choice, &facts, force.clone())?;
+        let by_facts = forcing(&choice, &facts, force.clone())?;
         if let Some(mode) = self.file_mode {
             dir.set_file_mode(mode);
         }
@@ -177,8 +177,11 @@ impl Options {
             .then(|| dir.lock(&lock_name).map_err(locking(path)));
         let lock = lock.transpose()?;
         // After locking: a calibration must not load the disk if the lock is not available.
-        let force = choice.advise(force, &facts, direct_unit);
-        let forcing = forcing(&choice, &facts, force)?;
+        let advised = choice.advise(force, &facts, direct_unit);
+        // The advice is for a log, whose segments are written before. It may be too weak for a file that grows.
+        let advised = forcing(&choice, &facts, advised).ok();
+        let is_enough = |f: &Forcing| f.by.granted() >= by_facts.by.granted();
+        let forcing = advised.filter(is_enough).unwrap_or(by_facts);
         let access = FileAccess {
             dir: &*dir,
             name,
@@ -299,14 +302,16 @@ impl FileAccess<'_> {
 /// # Errors
 /// [`Error::Refused`] if the barrier guarantees too little.
 fn forcing(choice: &MethodChoice<'_>, facts: &Facts, chosen: ForceConfig) -> Result<Forcing> {
-    let by = match companion(chosen.method) {
-        Some(method) => {
-            let (require, verdict) = (choice.require, choice.require_verdict);
-            let assessed = choice.assess(method, require, verdict, facts);
-            assessed.map_err(Error::Refused)?
-        }
-        None => chosen.clone(),
+    let companion = companion(chosen.method);
+    // Without a barrier neither the size nor new blocks are durable, and a file may get both at any write.
+    let state = match companion.is_none() && chosen.plan.force == ForceBy::None {
+        true => FileState::Growing,
+        false => FileState::Zeroed,
     };
+    let method = companion.unwrap_or(chosen.method);
+    let minimum = (choice.require, choice.require_verdict);
+    let by = choice.assess(method, state, minimum, facts);
+    let by = by.map_err(Error::Refused)?;
     let method = match chosen.granted() >= by.granted() {
         true => chosen.method,
         false => by.method,

@@ -13,6 +13,7 @@ mod crash;
 mod damage;
 mod device_failures;
 mod environments;
+mod files;
 mod fuzzed;
 mod geometry;
 mod headers;
