@@ -76,6 +76,8 @@ impl Shared {
         THREAD_OF.with(|file| file.set(self));
         loop {
             let seen = self.events.work.observe();
+            // Before the requests: the end comes after the last submission. Otherwise that one could be missed.
+            let mut ends = self.closing.load(SeqCst);
             let target = self.requested.load(SeqCst);
             if !self.is_reached(target) {
                 // An error has poisoned the file and woken all tasks.
@@ -84,7 +86,10 @@ impl Shared {
                 }
                 continue;
             }
-            if self.closing.load(SeqCst) {
+            if planted!("file-ends-before-the-last-submission") {
+                ends = self.closing.load(SeqCst);
+            }
+            if ends {
                 return;
             }
             self.events

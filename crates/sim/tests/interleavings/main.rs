@@ -19,6 +19,7 @@
 mod backpressure;
 mod commits;
 mod failures;
+mod files;
 mod handles;
 mod harness;
 #[cfg(planted)]
