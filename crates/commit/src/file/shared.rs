@@ -200,6 +200,11 @@ impl Shared {
     /// Poisons the file and wakes all waiting threads and tasks. Returns the error for the caller.
     pub(super) fn fail(&self, cause: Error) -> Error {
         let error = self.poisoned(self.poison.set(cause));
+        // A committer that saw no failure holds the state until it has observed its event. Otherwise it could
+        // observe the event after these notifications, and sleep for ever.
+        if !planted!("file-fails-beside-committers") {
+            drop(self.state());
+        }
         let (events, runtime) = (&self.events, self.runtime());
         events.next_leader.notify(runtime, Wake::FailedLeader);
         events.syncs.notify_all(runtime, Wake::FailedCommits);

@@ -18,6 +18,7 @@
 
 mod backpressure;
 mod commits;
+mod failing_files;
 mod failures;
 mod files;
 mod handles;
