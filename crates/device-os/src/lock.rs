@@ -1,4 +1,4 @@
-//! One writer per directory: a lock of the system (the backend's `lock`) against other processes, and a
+//! One holder per lock file: a lock of the system (the backend's `lock`) against other processes, and a
 //! registry against a second opening in this process.
 
 use crate::os::lock::{Held, unlock};
@@ -9,36 +9,42 @@ use std::io;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// Locked directories, each with the process that locked it. A forked child inherits a copy of the table; its
-/// entries belong to the parent and do not count for the child.
-static REGISTRY: LazyLock<Mutex<HashMap<FileIdentity, u64>>> = LazyLock::new(Mutex::default);
+/// Directory and name of a lock file. Its own identity would not do: a file that was deleted has another one
+/// when it is made again.
+type Name = (FileIdentity, String);
 
-fn registry() -> MutexGuard<'static, HashMap<FileIdentity, u64>> {
+/// Held locks, each with the process that holds it. A forked child inherits a copy of the table; its
+/// entries belong to the parent and do not count for the child.
+static REGISTRY: LazyLock<Mutex<HashMap<Name, u64>>> = LazyLock::new(Mutex::default);
+
+fn registry() -> MutexGuard<'static, HashMap<Name, u64>> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns true if this process has locked the directory.
-pub fn is_ours(identity: FileIdentity) -> bool {
-    registry().get(&identity) == Some(&process())
+/// Returns true if this process holds the lock `name` of the directory.
+pub fn is_ours(directory: FileIdentity, name: &str) -> bool {
+    registry().get(&(directory, name.to_owned())) == Some(&process())
 }
 
-/// Takes the lock of the directory `identity`. `call` requests it from the system; `None` if another process
+/// Takes the lock `name` of the directory. `call` requests it from the system; `None` if another process
 /// holds it. `path` is for messages.
 pub fn take(
-    identity: FileIdentity,
+    directory: FileIdentity,
+    name: &str,
     path: &Path,
     call: impl FnOnce() -> io::Result<Option<Held>>,
 ) -> io::Result<WriterLock> {
     let process = process();
+    let name = (directory, name.to_owned());
     // The entry is made first, so that two threads of this process cannot both pass this point. `entry`
     // removes it if anything below fails.
     let entry = {
         let mut table = registry();
-        if table.get(&identity) == Some(&process) {
+        if table.get(&name) == Some(&process) {
             return Err(taken(path, "another opening in this process"));
         }
-        table.insert(identity, process);
-        Entry { identity, process }
+        table.insert(name.clone(), process);
+        Entry { name, process }
     };
     match call()? {
         Some(held) => Ok(WriterLock {
@@ -53,13 +59,13 @@ pub fn taken(path: &Path, by: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::WouldBlock,
         format!(
-            "{} is locked by {by}: a log has one writer at a time",
+            "{} is locked by {by}: there is one writer at a time",
             path.display()
         ),
     )
 }
 
-/// Lock of a directory, held until dropped or until the process ends.
+/// A held lock, until dropped or until the process ends.
 pub struct WriterLock {
     /// First field, so that the file is closed before the entry is removed.
     _held: FileLock,
@@ -95,15 +101,15 @@ impl Drop for FileLock {
 
 /// Entry of the registry, removed when dropped.
 struct Entry {
-    identity: FileIdentity,
+    name: Name,
     process: u64,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut table = registry();
-        if table.get(&self.identity) == Some(&self.process) {
-            table.remove(&self.identity);
+        if table.get(&self.name) == Some(&self.process) {
+            table.remove(&self.name);
         }
     }
 }

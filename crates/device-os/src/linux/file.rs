@@ -87,8 +87,10 @@ impl File for OsFile {
         match uninterrupted(|| rustix::fs::fallocate(&self.cached, all, 0, len)) {
             Ok(()) => Ok(true),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                // Not by `ftruncate`, which would cut off what another thread writes behind `len` meanwhile.
                 if self.len()? < len {
-                    uninterrupted(|| rustix::fs::ftruncate(&self.cached, len)).map_err(fail)?;
+                    let last = || rustix::io::pwrite(&self.cached, &[0], len - 1);
+                    uninterrupted(last).map_err(fail)?;
                 }
                 Ok(false)
             }

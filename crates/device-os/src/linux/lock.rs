@@ -41,14 +41,14 @@ pub fn unlock(held: &Held) {
     let _ = ofd::unlock(held.as_fd());
 }
 
-/// Returns true if any process holds the lock of the directory `identity`, open as `dir`. Creates nothing.
+/// Returns true if any process holds the lock `name` of the directory `identity`, open as `dir`. Creates nothing.
 pub fn is_taken(
     dir: BorrowedFd<'_>,
     identity: FileIdentity,
     name: &str,
     path: &Path,
 ) -> io::Result<bool> {
-    if is_ours(identity) {
+    if is_ours(identity, name) {
         // This process holds the lock, if the lock file is still there. A missing file is not locked.
         let look = || rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
         return match uninterrupted(look) {

@@ -47,7 +47,7 @@ pub fn unlock(held: &Held) {
     let _ = flock(held, FlockOperation::Unlock);
 }
 
-/// Returns true if any process holds the lock of the directory `identity`, open as `dir`. Creates nothing.
+/// Returns true if any process holds the lock `name` of the directory `identity`, open as `dir`. Creates nothing.
 pub fn is_taken(
     dir: BorrowedFd<'_>,
     identity: FileIdentity,
@@ -57,7 +57,7 @@ pub fn is_taken(
     let Some(file) = find(dir, name, path)? else {
         return Ok(false);
     };
-    if is_ours(identity) {
+    if is_ours(identity, name) {
         return Ok(true);
     }
     // The lock is released when the descriptor is closed.

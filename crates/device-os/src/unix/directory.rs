@@ -162,7 +162,7 @@ impl Directory for OsDirectory {
         let path = self.open.path_of(name);
         let dir = self.open.fd().map_err(|e| at(e, "lock", &path))?;
         let call = || lock::take(dir.as_fd(), name, self.open.file_mode(), &path);
-        Ok(Box::new(take(self.open.identity, &path, call)?))
+        Ok(Box::new(take(self.open.identity, name, &path, call)?))
     }
 
     fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {

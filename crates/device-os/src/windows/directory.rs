@@ -169,7 +169,7 @@ impl Directory for OsDirectory {
         path::check(name)?;
         let open = &self.open;
         let (wide, path) = (open.wide_path_of(name), open.path_of(name));
-        let lock = take(open.identity, &path, || lock::take(&wide, &path))?;
+        let lock = take(open.identity, name, &path, || lock::take(&wide, &path))?;
         // Removes files that a crash left between two steps. This process is the writer now.
         names::clean(&open.wide, &open.std_path());
         Ok(Box::new(lock))
@@ -183,7 +183,12 @@ impl Directory for OsDirectory {
     fn is_locked(&self, name: &str) -> io::Result<bool> {
         path::check(name)?;
         let open = &self.open;
-        lock::is_taken(&open.wide_path_of(name), open.identity, &open.path_of(name))
+        lock::is_taken(
+            &open.wide_path_of(name),
+            open.identity,
+            name,
+            &open.path_of(name),
+        )
     }
 
     fn facts(&self) -> io::Result<Facts> {

@@ -53,7 +53,7 @@ fn attempt(wide: &[u16], path: &Path) -> io::Result<Option<Held>> {
 }
 
 /// Returns true if any process holds the lock. Creates nothing.
-pub fn is_taken(wide: &[u16], identity: FileIdentity, path: &Path) -> io::Result<bool> {
+pub fn is_taken(wide: &[u16], identity: FileIdentity, name: &str, path: &Path) -> io::Result<bool> {
     let file = match open(wide, GENERIC_READ, OPEN_EXISTING) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -61,7 +61,7 @@ pub fn is_taken(wide: &[u16], identity: FileIdentity, path: &Path) -> io::Result
         Err(e) if e.raw_os_error() == Some(ERROR_SHARING_VIOLATION as i32) => return Ok(true),
         Err(e) => return Err(at(e, "open the lock file", path)),
     };
-    if is_ours(identity) {
+    if is_ours(identity, name) {
         return Ok(true);
     }
     let free = try_lock(&file, 0).map_err(|e| at(e, "ask for the lock on", path))?;
