@@ -80,7 +80,7 @@ impl Shared {
             return Ok(());
         }
         let began = self.runtime.now();
-        self.commit_to(target)?;
+        self.commit_to(target, true)?;
         self.committed_since(began);
         Ok(())
     }
@@ -92,23 +92,25 @@ impl Shared {
     }
 
     /// Returns once the first `target` writes are durable. The calling thread leads a sync itself if none in
-    /// flight covers them.
-    pub(super) fn commit_to(&self, target: u64) -> Result<()> {
+    /// flight covers them. The commit `counts` as one of those that meet.
+    pub(super) fn commit_to(&self, target: u64, mut counts: bool) -> Result<()> {
         let Some(barrier) = self.forcing.barrier else {
             return Ok(());
         };
         let mut now = self.runtime.now();
         let mut state = self.state();
-        let (mut came, mut my_turn) = (false, None);
+        let mut my_turn = None;
         loop {
             if self.is_reached(target) {
                 return Ok(());
             }
             let checked = planted!("file-recheck-poison", Ok(()), else self.check_poison());
             checked?;
-            if !came {
+            // The sync in flight may cover these writes already: then no later one serves this commit.
+            let is_covered = state.syncing_to.is_some_and(|covers| covers >= target);
+            if counts && !is_covered {
                 state.concurrency.came(now);
-                came = true;
+                counts = false;
             }
             let gathers_for = state.concurrency.gathers_for(now);
             if state.may_sync() {
@@ -181,7 +183,7 @@ impl Shared {
         mut covers: u64,
     ) -> Result<()> {
         let began = self.runtime.now();
-        let synced = self.synced_by.barrier(barrier);
+        let synced = self.sync_file(barrier);
         let now = self.runtime.now();
         if planted!("file-sync-covers-later-writes") {
             covers = self.target();
@@ -220,7 +222,7 @@ impl Shared {
             Some((force, share)) => self.write_through(slices, offset, force, share)?,
             None => {
                 self.write(slices, offset)?;
-                self.commit_to(self.target())?;
+                self.commit_to(self.target(), true)?;
             }
         }
         self.committed_since(began);

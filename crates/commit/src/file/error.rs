@@ -1,7 +1,7 @@
 //! Errors of durable files.
 
 use crate::method::Refused;
-use logforce_device::failure::{is_no_space, is_of_medium, what_to_free};
+use logforce_device::failure::{FailedCall, is_no_space, is_of_medium, os_number, what_to_free};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A call of the operating system failed, and the file is as it was before.
-    #[error("cannot {doing} {}: {source}{}", path.display(), advice(source))]
+    /// A call of the operating system failed. Nothing that was written before has changed.
+    #[error("{}{}", answer(doing, path, source), advice(doing, source))]
     Io {
         /// The operation.
         doing: &'static str,
@@ -33,7 +33,7 @@ pub enum Error {
         why: &'static str,
     },
     /// Another opening holds the lock, in this process or in another.
-    #[error("{} is locked by another opening, in this process or in another: only one at a time may write it", path.display())]
+    #[error("{} is locked by another opening, in this process or in another: only one at a time may write it. End the other one first", path.display())]
     Locked {
         /// The file.
         path: PathBuf,
@@ -66,7 +66,9 @@ pub enum Error {
     },
     /// A write or a sync has failed, and the file accepts nothing more. What was acknowledged is durable.
     /// Other writes may be there in full, in part, or not at all.
-    #[error("{} stopped after a failure: {cause}. Writes that were not acknowledged may or may not be there. Fix the cause, open the file again, and check it from the medium (File::read_medium_at)", path.display())]
+    #[error(
+        "the file stopped after a failure: {cause}. Writes that were not acknowledged may or may not be there. Fix the cause, open the file again, and check it from the medium (File::read_medium_at)"
+    )]
     Poisoned {
         /// The file.
         path: PathBuf,
@@ -126,6 +128,7 @@ impl Error {
             Error::Io { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => ErrorKind::NotFound,
                 io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
+                io::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
                 _ => ErrorKind::Io,
             },
             Error::Locked { .. } => ErrorKind::Locked,
@@ -159,20 +162,56 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Returns the remedy for an error of the system, or nothing.
-fn advice(source: &io::Error) -> String {
-    match source.kind() {
-        _ if is_of_medium(source) => {
-            "; the device reports that it failed: see the system's log (dmesg on Linux)".to_owned()
-        }
-        _ if is_no_space(source) => format!("; {}", what_to_free(source)),
-        io::ErrorKind::NotFound => {
-            "; check the path, or set Options::create to create the file".to_owned()
-        }
-        io::ErrorKind::PermissionDenied => {
-            "; the user of this process must be allowed to write the file and its directory"
-                .to_owned()
-        }
-        _ => String::new(),
+/// Allows `?` in functions that return an [`io::Result`].
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        let kind = match &error {
+            Error::Io { source, .. } => source.kind(),
+            Error::Locked { .. } => io::ErrorKind::WouldBlock,
+            Error::Refused(_) => io::ErrorKind::Unsupported,
+            Error::Poisoned { .. } | Error::Panicked { .. } => io::ErrorKind::Other,
+            Error::Path { .. }
+            | Error::Misaligned { .. }
+            | Error::Range { .. }
+            | Error::InWaker
+            | Error::Forked { .. } => io::ErrorKind::InvalidInput,
+        };
+        io::Error::new(kind, error)
     }
+}
+
+/// Describes a failed call. The system's error names the path and the operation itself if a backend made it.
+fn answer(doing: &str, path: &Path, source: &io::Error) -> String {
+    match FailedCall::of(source) {
+        Some(call) if call.path.file_name() == path.file_name() => call.to_string(),
+        _ => format!("cannot {doing} {}: {source}", path.display()),
+    }
+}
+
+/// Returns the remedy for an error of the system, or nothing.
+fn advice(doing: &str, source: &io::Error) -> String {
+    let advice = match source.kind() {
+        _ if is_of_medium(source) => {
+            "the device reports that it failed: see the system's log (dmesg on Linux)"
+        }
+        _ if is_no_space(source) => what_to_free(source),
+        io::ErrorKind::NotFound if doing == "open" => {
+            "check the path, or set Options::create to create the file"
+        }
+        io::ErrorKind::NotFound => "check the path: its directory must exist",
+        io::ErrorKind::PermissionDenied => {
+            "the user of this process must be allowed to write the file and its directory"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "remount the filesystem for writing",
+        io::ErrorKind::FileTooLarge => {
+            "the file may not become so large here: see the limit of the filesystem, and of the process \
+             (ulimit -f)"
+        }
+        // Too many open files, in the process or in the system.
+        _ if cfg!(unix) && matches!(os_number(source), Some(23 | 24)) => {
+            "raise the limit of open files (ulimit -n), or close some"
+        }
+        _ => return String::new(),
+    };
+    format!("; {advice}")
 }

@@ -80,8 +80,9 @@ impl Shared {
             let mut ends = self.closing.load(SeqCst);
             let target = self.requested.load(SeqCst);
             if !self.is_reached(target) {
-                // An error has poisoned the file and woken all tasks.
-                if self.commit_to(target).is_err() {
+                // An error has poisoned the file and woken all tasks. The commit counts where it is waited
+                // for.
+                if self.commit_to(target, false).is_err() {
                     return;
                 }
                 continue;
@@ -118,9 +119,8 @@ impl Shared {
 /// Commit that was submitted. The file makes it durable even if no caller waits for it. Wait for it in a
 /// thread, poll it, or await it on any runtime.
 ///
-/// **Cancel safe.** Dropping it, polled or not, changes nothing for the commit. Polled again after
-/// completion, it returns the result again. It keeps the lock of the file, but not its thread: after the file
-/// was dropped, [`wait`](Self::wait) makes the sync itself.
+/// **Cancel safe.** Dropping it, polled or not, changes nothing for the commit. It keeps the lock of the
+/// file, but not its thread, which makes all submissions durable before it ends.
 #[must_use = "wait for the handle to know whether the writes became durable"]
 pub struct CommitHandle {
     shared: Arc<Shared>,
@@ -133,14 +133,21 @@ pub struct CommitHandle {
 impl CommitHandle {
     /// Returns true if [`wait`](Self::wait) would return at once. Takes no lock.
     pub fn is_done(&self) -> bool {
-        self.shared.is_reached(self.target) || self.shared.poison.is_set()
+        self.shared.is_reached(self.target)
+            || self.shared.poison.is_set()
+            || !self.shared.is_own_process()
     }
 
     /// Returns the result, if it is known.
     pub fn try_result(&mut self) -> Option<Result<Acknowledged>> {
         let result = match self.shared.is_reached(self.target) {
             true => Ok(()),
-            false => Err(self.shared.check_poison().err()?),
+            // No thread of a forked child's parent makes this commit in the child.
+            false => Err(self
+                .shared
+                .check_fork()
+                .and_then(|()| self.shared.check_poison())
+                .err()?),
         };
         Some(result.map(|()| self.acknowledged()))
     }
@@ -154,7 +161,7 @@ impl CommitHandle {
             return result;
         }
         self.shared.check()?;
-        self.shared.commit_to(self.target)?;
+        self.shared.commit_to(self.target, true)?;
         Ok(self.acknowledged())
     }
 

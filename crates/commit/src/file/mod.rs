@@ -3,6 +3,7 @@
 //! `shared` has the path of a write, `commit` the horizon and the waiting, `handle` what is asynchronous,
 //! `prepare` the preparing of blocks, `options` the opening.
 
+mod beside;
 mod commit;
 mod error;
 mod handle;
@@ -20,8 +21,8 @@ pub use options::Options;
 pub use prepare::{Prepare, Prepared};
 pub use stats::{Counters, Stats};
 
-use logforce_device::{AlignedBuf, Granted, Method, ReadSource, Verdict};
-use shared::Shared;
+use logforce_device::{Granted, Method, ReadSource, Verdict};
+use shared::{LONGEST_WRITE, Shared};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -152,18 +153,30 @@ impl File {
     pub fn read_medium_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         let shared = &self.shared;
         let unit = u64::from(shared.forcing.direct_unit);
-        let from = offset / unit * unit;
         let end = offset.saturating_add(buf.len() as u64);
-        let whole_end = end.checked_next_multiple_of(unit);
-        let len = whole_end.and_then(|end| usize::try_from(end - from).ok());
-        let len = len.ok_or_else(|| shared.not_a_range(offset, end))?;
-        let mut whole = AlignedBuf::zeroed(len, unit.max(4096) as usize);
-        let read = shared.file.read_at(from, &mut whole, ReadSource::Medium);
-        let read = read.map_err(Error::io("read the medium of", &shared.path))?;
-        let skipped = (offset - from) as usize;
-        let found = read.saturating_sub(skipped).min(buf.len());
-        buf[..found].copy_from_slice(&whole[skipped..skipped + found]);
-        Ok(found)
+        if end.checked_next_multiple_of(unit).is_none() {
+            return Err(shared.not_a_range(offset, end));
+        }
+        let mut piece = shared.take_buffer(LONGEST_WRITE);
+        let mut done = 0;
+        while done < buf.len() {
+            let at = offset + done as u64;
+            let from = at / unit * unit;
+            let len = (end.next_multiple_of(unit) - from).min(LONGEST_WRITE as u64) as usize;
+            let read = shared
+                .file
+                .read_at(from, &mut piece[..len], ReadSource::Medium);
+            let read = read.map_err(Error::io("read the medium of", &shared.path))?;
+            let skipped = (at - from) as usize;
+            let found = read.saturating_sub(skipped).min(buf.len() - done);
+            buf[done..done + found].copy_from_slice(&piece[skipped..skipped + found]);
+            done += found;
+            if read < len {
+                break;
+            }
+        }
+        shared.keep_buffer(piece);
+        Ok(done)
     }
 
     /// Returns the length of the file, bytes.
@@ -184,13 +197,13 @@ impl File {
     }
 
     /// Prepares a range, so that later commits into it need not allocate blocks. Makes the file at least as
-    /// long as the end of the range, and keeps all present bytes. The range grows to whole
-    /// [write units](Self::write_unit) in an aligned file. The size and the blocks are durable on return.
-    /// No other call may write into the range meanwhile.
+    /// long as the end of the range, and keeps all present bytes. Blocks before the range are reserved as
+    /// well. The range grows to whole [write units](Self::write_unit) in an aligned file. The size and the
+    /// blocks are durable on return. No other call may write into the range meanwhile.
     ///
     /// # Errors
     /// [`ErrorKind::NoSpace`] if there is not enough space: nothing that was written has changed, and the file
-    /// continues.
+    /// continues. It may be longer than before.
     pub fn prepare(&self, range: Range<u64>, how: Prepare) -> Result<Prepared> {
         self.shared.prepare(range, how)
     }
@@ -231,7 +244,8 @@ impl File {
         self.shared.metrics.read()
     }
 
-    /// Commits everything that was written, ends the file's thread and releases the lock.
+    /// Commits everything that was written, ends the file's thread, and releases the lock unless a handle is
+    /// left.
     ///
     /// # Errors
     /// Those of [`commit`](Self::commit). The file is closed in any case.

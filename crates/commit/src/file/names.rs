@@ -30,6 +30,17 @@ pub(super) fn located<'p>(
     Ok((dir, name))
 }
 
+/// Makes the entry of a directory in its parent durable. Otherwise a power cut removes a directory that was
+/// just made, and the new file in it.
+pub(super) fn sync_entry(system: &dyn System, dir: &dyn Directory) -> Result<()> {
+    let path = dir.path();
+    if planted!("file-directory-unsynced") {
+        return Ok(());
+    }
+    let synced = system.make_directory(path).map(drop);
+    synced.map_err(Error::io("sync the parent of the directory", path))
+}
+
 /// Makes durable which names are in the directory of the file `path`: creations, renames and removals that
 /// were done before this call.
 ///
@@ -86,7 +97,9 @@ pub fn create_durably(system: &dyn System, path: &Path, contents: &[u8]) -> Resu
         if planted!("file-created-unsynced") {
             return Ok(());
         }
-        dir.sync().map_err(Error::io("sync the directory of", path))
+        dir.sync()
+            .map_err(Error::io("sync the directory of", path))?;
+        sync_entry(system, &*dir)
     });
     if synced.is_err() {
         // Of use to the caller's next attempt only; the error is what counts.

@@ -2,8 +2,9 @@
 
 use crate::advisor::Advisor;
 use crate::file::File;
+use crate::file::beside::Beside;
 use crate::file::error::{Error, Result};
-use crate::file::names::located;
+use crate::file::names::{located, sync_entry};
 use crate::file::shared::{Forcing, Lock, Opened, Shared};
 use crate::method::{ForceConfig, MethodChoice};
 use crate::write_concurrency::{WriteConcurrency, WriteLimits};
@@ -146,9 +147,10 @@ impl Options {
         // A link leads to the file that is meant: the lock and the name to sync are that file's.
         let target = system.resolved(path);
         let (dir, name) = located(system, &target)?;
+        self.check_existence(&*dir, name, path)?;
         let runtime = system.runtime();
         let choice = MethodChoice {
-            dir: &dir,
+            dir: &Beside::file(dir.clone(), name),
             runtime: &*runtime,
             method: self.method,
             require: self.require,
@@ -183,13 +185,16 @@ impl Options {
         let is_enough = |f: &Forcing| f.by.granted() >= by_facts.by.granted();
         let forcing = advised.filter(is_enough).unwrap_or(by_facts);
         let access = FileAccess {
-            dir: &*dir,
+            dir: &dir,
             name,
             path,
             direct: forcing.method.plan().direct,
         };
         let (file, created) = access.open(&self)?;
         let opened = self.make_ready(&access, file, created, lock)?;
+        if created {
+            sync_entry(system, &*dir)?;
+        }
         let alignment = opened.file.direct_alignment();
         let alignment = alignment.map_or(0, |a| a.offset.max(a.memory));
         let direct_unit = direct_unit.max(alignment.next_power_of_two());
@@ -216,6 +221,18 @@ impl Options {
         )))
     }
 
+    /// Fails early if the file is missing, or if it should be. Otherwise a failing opening would leave a lock
+    /// file and a measurement.
+    fn check_existence(&self, dir: &dyn Directory, name: &str, path: &Path) -> Result<()> {
+        use io::ErrorKind::{AlreadyExists, NotFound};
+        let fail = |doing, kind: io::ErrorKind| Err(Error::io(doing, path)(kind.into()));
+        match dir.identity_of(name).map_err(|e| e.kind()) {
+            Err(NotFound) if !self.create && !self.create_new => fail("open", NotFound),
+            Ok(_) if self.create_new => fail("create", AlreadyExists),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes durable what the program will find when it begins, and completes the lock.
     fn make_ready(
         &self,
@@ -237,7 +254,8 @@ impl Options {
             lock => lock,
         };
         // The program will act on what it reads, which an earlier process may have written and not synced.
-        // Otherwise a power cut takes back what this program has seen.
+        // Otherwise a power cut takes back what this program has seen. (After a sync that has failed, the
+        // cache may show what the medium lacks, and this one succeeds: `File::read_medium_at`.)
         if !created && !planted!("file-opened-unsynced") {
             let synced = file.barrier(Barrier::Full);
             synced.map_err(Error::io("sync", path))?;
@@ -248,14 +266,10 @@ impl Options {
             dir.sync()
                 .map_err(Error::io("sync the directory of", path))?;
         }
-        let synced_by = match planted!("file-synced-by-another-descriptor") {
-            true => access.attempt(Access::Write),
-            false => Ok(file.clone()),
-        };
-        let synced_by = synced_by.map_err(Error::io("open", path))?;
         Ok(Opened {
+            dir: dir.clone(),
+            name: name.to_owned(),
             file,
-            synced_by,
             lock,
         })
     }
@@ -263,7 +277,7 @@ impl Options {
 
 /// The file to open.
 struct FileAccess<'a> {
-    dir: &'a dyn Directory,
+    dir: &'a Arc<dyn Directory>,
     name: &'a str,
     /// Path as the user gave it, for messages.
     path: &'a Path,

@@ -4,6 +4,7 @@ use crate::file::error::{Error, Result};
 use crate::file::shared::{LONGEST_WRITE, Shared};
 use logforce_device::failure::is_no_space;
 use logforce_device::{AlignedBuf, Blocks, ReadSource, Write, planted};
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -42,13 +43,23 @@ impl Shared {
         self.check()?;
         let unit = u64::from(self.forcing.unit.unwrap_or(1));
         let end = range.end.checked_next_multiple_of(unit);
-        let Some(end) = end.filter(|e| range.start <= *e && i64::try_from(*e).is_ok()) else {
+        let Some(end) = end.filter(|e| range.start <= range.end && i64::try_from(*e).is_ok())
+        else {
             return Err(self.not_a_range(range.start, range.end));
         };
         let range = range.start / unit * unit..end;
         let len = self.file.len().map_err(Error::io("look at", &self.path))?;
         // Otherwise blocks that are only in the system's cache so far would count as missing.
-        self.commit_to(self.target())?;
+        self.commit_to(self.target(), true)?;
+        // A filesystem that finds out on the way that the space does not suffice has used it up by then.
+        let free = self.dir.free_space().unwrap_or(u64::MAX);
+        if end.saturating_sub(len) > free {
+            let source = io::Error::new(
+                io::ErrorKind::StorageFull,
+                format!("{} more bytes are needed, {free} are free", end - len),
+            );
+            return Err(Error::io("reserve space for", &self.path)(source));
+        }
         // Reserves first, so that a full disk is noticed before anything is written.
         let reserved = self.file.reserve(end);
         let reserved = reserved.map_err(Error::io("reserve space for", &self.path))?;
@@ -58,7 +69,7 @@ impl Shared {
         // Otherwise a crash takes back the size and the blocks, and commits pay for them again.
         self.written.fetch_add(1, SeqCst);
         if !planted!("file-prepared-unsynced") {
-            self.commit_to(self.target())?;
+            self.commit_to(self.target(), true)?;
         }
         let filled = how == Prepare::Written && range.start >= len;
         Ok(match self.file.blocks(range) {

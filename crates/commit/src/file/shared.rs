@@ -11,8 +11,10 @@ use crate::sync::wakers::{Wakers, is_waking};
 use crate::write_concurrency::WriteConcurrency;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_device::{
-    AlignedBuf, Barrier, File, ForceBy, JoinHandle, Method, Runtime, Write, planted,
+    AlignedBuf, Barrier, Directory, File, ForceBy, JoinHandle, Method, OpenFile, Runtime, Write,
+    planted,
 };
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
@@ -21,8 +23,8 @@ use std::sync::{Arc, PoisonError};
 pub(super) const LONGEST_WRITE: usize = 1 << 20;
 /// Smallest buffer, bytes.
 const SMALLEST_BUFFER: usize = 4096;
-/// Number of buffers that are kept for reuse.
-const BUFFERS: usize = 16;
+/// Maximum size of all buffers that are kept for reuse, bytes.
+const KEPT: usize = 4 << 20;
 
 /// Forcing of a file: how it was opened, and how it commits.
 pub(super) struct Forcing {
@@ -52,10 +54,9 @@ pub(super) type Lock = Box<dyn Send + Sync>;
 
 /// An opened file, before it is used.
 pub(super) struct Opened {
+    pub(super) dir: Arc<dyn Directory>,
+    pub(super) name: String,
     pub(super) file: Arc<dyn File>,
-    /// The same open file. A sync by another descriptor could miss an error: Linux reports a failed
-    /// write-back once to each open file, and not to one that was opened later.
-    pub(super) synced_by: Arc<dyn File>,
     pub(super) lock: Option<Lock>,
 }
 
@@ -66,7 +67,9 @@ pub(super) struct Opened {
 pub(super) struct Shared {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn File>,
-    pub(super) synced_by: Arc<dyn File>,
+    /// Directory of the file, and its name there.
+    pub(super) dir: Arc<dyn Directory>,
+    name: String,
     pub(super) runtime: Arc<dyn Runtime>,
     /// Process that opened the file: [`Runtime::process`].
     process: u64,
@@ -132,7 +135,8 @@ impl Shared {
         Shared {
             path,
             file: opened.file,
-            synced_by: opened.synced_by,
+            dir: opened.dir,
+            name: opened.name,
             process: runtime.process(),
             starting: RuntimeMutex::new(runtime.clone()),
             runtime,
@@ -172,15 +176,20 @@ impl Shared {
 
     /// Fails if the file has failed, in a forked child, and in a waker.
     pub(super) fn check(&self) -> Result<()> {
-        if !self.is_own_process() {
-            return Err(Error::Forked {
-                path: self.path.clone(),
-            });
-        }
+        self.check_fork()?;
         if is_waking() {
             return Err(Error::InWaker);
         }
         self.check_poison()
+    }
+
+    /// Fails in a forked child.
+    pub(super) fn check_fork(&self) -> Result<()> {
+        let path = || self.path.clone();
+        match self.is_own_process() {
+            true => Ok(()),
+            false => Err(Error::Forked { path: path() }),
+        }
     }
 
     pub(super) fn check_poison(&self) -> Result<()> {
@@ -210,6 +219,15 @@ impl Shared {
         events.syncs.notify_all(runtime, Wake::FailedCommits);
         events.tasks.wake_all(Wake::FailedTasks);
         error
+    }
+
+    /// Syncs the file by the descriptor that has written it. Another one could miss an error: Linux reports
+    /// a failed write-back once to each open file, and not to one that was opened later.
+    pub(super) fn sync_file(&self, barrier: Barrier) -> io::Result<()> {
+        if planted!("file-synced-by-another-descriptor") {
+            return self.dir.open(&self.name, OpenFile::WRITE)?.barrier(barrier);
+        }
+        self.file.barrier(barrier)
     }
 
     /// Returns the error of a range that no file can have.
@@ -316,7 +334,8 @@ impl Shared {
 
     pub(super) fn keep_buffer(&self, buf: AlignedBuf) {
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if buffers.len() < BUFFERS {
+        let kept: usize = buffers.iter().map(|b| b.len()).sum();
+        if kept + buf.len() <= KEPT {
             buffers.push(buf);
         }
     }

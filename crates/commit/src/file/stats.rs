@@ -17,7 +17,7 @@ counters! {
     idle_commits,
     /// Syncs of the file, each for all commits that waited for it.
     syncs,
-    /// Bytes that were filled with zeroes in preparation.
+    /// Bytes that were written in preparation, zeroes or present contents.
     prepared_bytes,
 }
 
@@ -41,7 +41,7 @@ impl Stats {
     pub fn commits_per_force(&self) -> Option<f64> {
         let c = &self.counters;
         let forces = c.syncs + c.through_writes;
-        (forces > 0).then(|| (c.commits - c.idle_commits) as f64 / forces as f64)
+        (forces > 0).then(|| c.commits.saturating_sub(c.idle_commits) as f64 / forces as f64)
     }
 }
 

@@ -60,7 +60,8 @@ impl File {
 }
 
 impl File {
-    /// Commits everything that was written, ends the file's thread and releases the lock.
+    /// Commits everything that was written, ends the file's thread, and releases the lock unless a handle is
+    /// left.
     ///
     /// # Errors
     /// [`ErrorKind::Poisoned`] if a write or a sync has failed, now or earlier. The file is closed in any
@@ -91,7 +92,8 @@ pub fn sync_parent(path: impl AsRef<Path>) -> Result<()> {
     logforce_commit::file::sync_parent(&OsSystem::new(), path.as_ref())
 }
 
-/// Creates the file `path` with these contents. Contents and name are durable on return. A power cut before
+/// Creates the file `path` with these contents. Contents, name and the entry of its directory are durable on
+/// return. A power cut before
 /// that may leave no file, or one that is empty or in parts: use [`replace_durably`] where that matters.
 ///
 /// # Errors
@@ -117,7 +119,8 @@ pub fn rename_durably(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()
 
 /// Replaces the contents of the file `path`, or creates it, by way of the file `<path>.new`. A power cut
 /// leaves the complete old contents or the complete new ones; the new ones are durable on return. Calls for
-/// one path must not overlap. The file gets the permissions of a new file.
+/// one path must not overlap. The file gets the permissions of a new file. A symbolic link is replaced, not
+/// the file to which it leads.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] if the directory is missing, [`ErrorKind::NoSpace`], [`ErrorKind::Io`]. The old

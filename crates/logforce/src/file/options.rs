@@ -21,8 +21,10 @@ impl Options {
 
     /// Opens the file `path` for reading and writing.
     ///
-    /// What the file contains is durable on return, and so is its name: an earlier process may have written
-    /// it and ended before its sync. A failed opening may leave an empty file that it has created.
+    /// The opening syncs the file and its name, because an earlier process may have written it and ended
+    /// before its sync. After a sync that has failed this proves nothing: see
+    /// [`File::read_medium_at`](logforce_commit::file::File::read_medium_at). A failed opening may leave an
+    /// empty file that it has created.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](super::ErrorKind::NotFound) if there is no file and [`create`](Self::create)
@@ -52,7 +54,7 @@ impl Options {
 
     /// Sets whether the opening locks the file: another opening with this option, in this process or in
     /// another, fails with [`ErrorKind::Locked`](super::ErrorKind::Locked). Makes the file `<path>.lock`
-    /// beside it, which stays. The lock ends with the file and its handles. Default `false`.
+    /// beside it, which stays. The lock ends with the file and the last of its handles. Default `false`.
     pub fn lock(self, lock: bool) -> Self {
         self.with(|file| file.lock(lock))
     }
@@ -84,10 +86,10 @@ impl Options {
         self.with(|file| file.require_verdict(verdict))
     }
 
-    /// Sets whether opening measures the methods, if none is named and no result is cached. The first opening
-    /// in a directory then measures for at most 300 ms, in a temporary file there, and keeps the result in
-    /// the file `calibration` beside the file, or in the [cache](Self::calibration_cache). With `false` the
-    /// file uses the default method. Default `true`.
+    /// Sets whether opening measures the methods, if none is named and no result is known. The first opening
+    /// of a file then measures for at most 300 ms, in the temporary file `<path>.calibration-….tmp`. It keeps
+    /// the result in the file `<path>.calibration`, or in the [cache](Self::calibration_cache). Files of one
+    /// process share it. With `false` the file uses the default method. Default `true`.
     pub fn calibrate(self, calibrate: bool) -> Self {
         self.with(|file| file.calibrate(calibrate))
     }
