@@ -86,6 +86,11 @@ fn a_full_disk_is_noticed_when_space_is_prepared() {
         let in_place = kind != "btrfs";
         assert_eq!(state == Prepared::Written, in_place, "{state:?}");
         file.write_commit(&[1; 100], 0).unwrap();
+        // Refused before the space that is there is used up.
+        let len = file.len().unwrap();
+        let huge = file.prepare(0..1 << 40, Prepare::Reserved);
+        assert_error(huge, ErrorKind::NoSpace, &["are free"]);
+        assert_eq!(file.len().unwrap(), len);
         let filler = Filler::new(fs.path(), 0);
         let more = file.prepare(0..mib << 20, Prepare::Written);
         assert_error(more, ErrorKind::NoSpace, &["free some"]);

@@ -25,6 +25,25 @@ fn a_second_opening_is_refused_until_the_first_ends() {
     drop(locked().unwrap());
 }
 
+#[test]
+fn each_file_of_a_directory_has_its_lock() {
+    let home = temp();
+    let open = |name: &str| options().lock(true).open(home.path().join(name));
+    let files = [open("a").unwrap(), open("b").unwrap()];
+    for name in ["a", "b"] {
+        assert_error(open(name), ErrorKind::Locked, &[name]);
+    }
+    drop(files);
+    // A log in the same directory refuses only because files are there that are not its own.
+    let log = logforce::create_new(home.path().join("log"), crate::common::options()).unwrap();
+    let beside = options()
+        .lock(true)
+        .open(home.path().join("log/f"))
+        .unwrap();
+    beside.write_commit(b"x", 0).unwrap();
+    log.commit(b"x").unwrap();
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn another_process_is_refused_too_and_a_deleted_lock_helps_nobody() {

@@ -8,8 +8,9 @@ mod openings;
 mod simulated;
 
 use crate::common::{methods, temp};
-use logforce::Guarantee;
 use logforce::file::{Acknowledged, CommitHandle, Error, ErrorKind, File, Options, Prepare};
+use logforce::{Guarantee, Method};
+use logforce_device::ForceBy;
 use std::sync::Barrier;
 
 /// Options that work on any disk.
@@ -215,10 +216,16 @@ fn bad_arguments_change_nothing() {
         assert_error(refused, ErrorKind::InvalidInput, &["range"]);
     }
     #[allow(clippy::reversed_empty_ranges)]
-    let refused = file.prepare(9 * unit..unit, Prepare::Written);
-    assert_error(refused, ErrorKind::InvalidInput, &["range"]);
-    assert_eq!(file.read_at(&mut [0; 9], u64::MAX).ok().unwrap_or(0), 0);
-    let _ = file.read_medium_at(&mut [0; 9], u64::MAX - 3);
+    for range in [9 * unit..unit, unit + 2..unit + 1] {
+        let refused = file.prepare(range, Prepare::Written);
+        assert_error(refused, ErrorKind::InvalidInput, &["range"]);
+    }
+    for offset in [u64::MAX, u64::MAX - 3, 1 << 63] {
+        let read = file.read_at(&mut [0; 9], offset);
+        assert_error(read, ErrorKind::InvalidInput, &[]);
+        let read = file.read_medium_at(&mut [0; 9], offset);
+        assert_error(read, ErrorKind::InvalidInput, &[]);
+    }
     assert_eq!(file.len().unwrap(), 0);
     // Writes of nothing.
     file.write_at(&[], 0).unwrap();
@@ -231,6 +238,40 @@ fn bad_arguments_change_nothing() {
     let long = vec![7; (5 << 20) + unit as usize];
     file.writev_commit(&[&long[..9], &long[9..]], unit).unwrap();
     assert!(contents(&file)[unit as usize..] == long);
+}
+
+/// Commits that have met once are not expected for ever.
+#[test]
+fn a_commit_that_is_alone_again_is_one_durable_write() {
+    let home = temp();
+    let options = options().method(*Method::here().iter().find(|m| is_through(**m)).unwrap());
+    let file = options.open(home.path().join("f")).unwrap();
+    for _ in 0..20 {
+        let begin = Barrier::new(2);
+        std::thread::scope(|scope| {
+            for n in 0..2 {
+                let (file, begin) = (&file, &begin);
+                scope.spawn(move || {
+                    file.write_at(&[n; 9], 9 * u64::from(n)).unwrap();
+                    begin.wait();
+                    file.commit().unwrap();
+                });
+            }
+        });
+        file.submit(b"x", 99).unwrap().wait().unwrap();
+        let before = file.stats();
+        for n in 0..50 {
+            file.write_commit(&[1; 9], 9 * n).unwrap();
+        }
+        let counters = file.stats().counters.difference(&before.counters);
+        assert!(counters.through_writes >= 40, "{counters:?}");
+    }
+    assert!(file.stats().commits_per_force().unwrap() > 0.5);
+}
+
+fn is_through(method: Method) -> bool {
+    let plan = method.plan();
+    plan.force == ForceBy::Through && !plan.direct
 }
 
 /// A thread of the file would show among those of this process.
@@ -259,6 +300,10 @@ fn no_thread_without_a_submission() {
     smol::block_on(file.commit_async()).unwrap();
     assert_eq!(threads(), 0);
     let submitted = file.submit(b"z", 2).unwrap();
+    // A thread gives itself its name after it has begun.
+    while threads() == 0 {
+        std::thread::yield_now();
+    }
     assert_eq!(threads(), 1);
     file.submit(b"z", 2).unwrap().wait().unwrap();
     submitted.wait().unwrap();

@@ -13,7 +13,7 @@ fn files_are_created_renamed_and_replaced() {
     assert_error(
         create_durably(path("a"), b"two"),
         ErrorKind::AlreadyExists,
-        &["create"],
+        &["exists"],
     );
     assert_eq!(fs::read(path("a")).unwrap(), b"one");
     rename_durably(path("a"), path("b")).unwrap();

@@ -13,6 +13,9 @@ fn create_create_new_and_neither() {
     let existing = || options().create(false);
     let words = ["f", "Options::create"];
     assert_error(existing().open(&path), ErrorKind::NotFound, &words);
+    let missing = File::options().lock(true).open(&path);
+    assert_error(missing, ErrorKind::NotFound, &words);
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
     drop(options().create_new(true).open(&path).unwrap());
     let again = options().create_new(true).open(&path);
     assert_error(again, ErrorKind::AlreadyExists, &["create", "f"]);
@@ -113,6 +116,27 @@ fn the_method_is_measured_once_for_each_kind_of_file() {
         std::fs::read_to_string(cache.join("calibration")).unwrap(),
         stored
     );
+}
+
+#[test]
+fn a_measurement_replaces_no_file_of_the_user() {
+    let home = temp();
+    let own = home.path().join("calibration");
+    std::fs::write(&own, b"my own data").unwrap();
+    let options = File::options()
+        .require(Guarantee::ProcessCrash)
+        .create(true);
+    drop(options.clone().open(home.path().join("f")).unwrap());
+    assert_eq!(std::fs::read(&own).unwrap(), b"my own data");
+    drop(options.open(&own).unwrap());
+    assert_eq!(std::fs::read(&own).unwrap(), b"my own data");
+    let mut names: Vec<_> = std::fs::read_dir(home.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.ends_with(".calibration"))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["calibration", "f"]);
 }
 
 #[cfg(unix)]

@@ -32,7 +32,7 @@ fn preparing() -> Result<()> {
     match file.prepare(0..64 << 20, Prepare::Written) {
         Ok(Prepared::Written) => println!("commits below 64 MiB need no space and no metadata"),
         Ok(other) => println!("{other:?}: the filesystem promises less"),
-        Err(e) if e.kind() == ErrorKind::NoSpace => println!("nothing has changed: {e}"),
+        Err(e) if e.kind() == ErrorKind::NoSpace => println!("the file goes on: {e}"),
         Err(e) => return Err(e.into()),
     }
     Ok(())
@@ -82,7 +82,7 @@ fn in_tasks() -> Result<()> {
     smol::block_on(async {
         file.write_at(&record, offset)?;
         file.commit_async().await?;
-        let handle = file.submit(&record, offset + 8)?; // returns at once
+        let handle = file.submit(&record, offset + 8)?; // does not wait for the sync
         handle.await?;
         Ok(())
     })
