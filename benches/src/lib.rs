@@ -1,6 +1,7 @@
 //! Benchmarks for developers of Logforce. In this directory:
 //!
 //! ```text
+//! cargo bench --bench files                       durable files beside fdatasync and a group commit by hand
 //! cargo bench --bench group                       beside a simple group commit and a raw loop
 //! cargo bench --bench many                        many logs in one process, with and without an environment
 //! cargo bench --bench pages --features rivals     page files beside plain writes and other stores
@@ -20,6 +21,7 @@
 mod embedded;
 #[cfg(feature = "engines")]
 pub mod engines;
+pub mod files;
 pub mod group;
 pub mod many;
 pub mod pages;

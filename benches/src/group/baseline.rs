@@ -2,9 +2,12 @@
 //! variable; the leader writes everything staged and then wakes all threads. It uses the same files, the
 //! same device code and the same checksum as the log, but has neither recovery nor segments.
 
+use super::records::{first_number, stamp};
 use logforce_device::{AlignedBuf, File, ForceBy, Method, Write};
 use logforce_measure::MeasureError;
+use logforce_measure::workers::{Step, Work};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Size of the staging memory, bytes.
 const STAGING: usize = 4 << 20;
@@ -147,5 +150,28 @@ impl Baseline {
             (result, _) => result,
         };
         (done.buf, result)
+    }
+}
+
+/// Threads that commit to the baseline.
+pub struct BaselineWork<'a> {
+    /// The baseline.
+    pub baseline: &'a Baseline,
+    /// A record; each commit stamps a copy with its number.
+    pub record: &'a [u8],
+}
+
+impl Work for BaselineWork<'_> {
+    type Worker = (Vec<u8>, u64);
+
+    fn worker(&self, thread: u32) -> Result<Self::Worker, MeasureError> {
+        Ok((self.record.to_vec(), first_number(thread)))
+    }
+
+    fn step(&self, worker: &mut Self::Worker, began: Instant) -> Result<Step, MeasureError> {
+        stamp(&mut worker.0, worker.1);
+        worker.1 += 1;
+        self.baseline.commit(&worker.0)?;
+        Ok(Step { began, more: true })
     }
 }

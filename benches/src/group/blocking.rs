@@ -1,21 +1,20 @@
 //! Threads that wait for each of their commits. The log, the baseline and the raw loop take turns.
 
-use super::baseline::Baseline;
+use super::baseline::{Baseline, BaselineWork};
 use super::raw::RawWork;
-use super::records::{first_number, record, stamp};
+use super::records::record;
 use super::report::{GroupRow, Subject};
-use super::targets::Target;
+use super::targets::of_commits;
 use super::{Bench, FILE, Part, Results};
 use logforce_device::FileState;
 use logforce_measure::MeasureError;
 use logforce_measure::group::{MeasuredSlice, Series};
 use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};
 use logforce_measure::prepare::PreparedFile;
-use logforce_measure::workers::{Step, Work, together};
+use logforce_measure::workers::{Work, together};
 use logforce_terminal::numbers::bytes;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// One case: a number of threads and a record size.
 struct Case {
@@ -86,27 +85,6 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
     logforce_measure::workplace::remove(&path)
 }
 
-/// Commits to the baseline.
-struct BaselineWork<'a> {
-    baseline: &'a Baseline,
-    record: &'a [u8],
-}
-
-impl Work for BaselineWork<'_> {
-    type Worker = (Vec<u8>, u64);
-
-    fn worker(&self, thread: u32) -> Result<Self::Worker, MeasureError> {
-        Ok((self.record.to_vec(), first_number(thread)))
-    }
-
-    fn step(&self, worker: &mut Self::Worker, began: Instant) -> Result<Step, MeasureError> {
-        stamp(&mut worker.0, worker.1);
-        worker.1 += 1;
-        self.baseline.commit(&worker.0)?;
-        Ok(Step { began, more: true })
-    }
-}
-
 impl Case {
     fn compare(
         &self,
@@ -172,7 +150,7 @@ impl Case {
         results
             .rows
             .extend([own, row(Subject::Baseline, baseline), bare]);
-        let targets = Target::of_commits(self.threads, self.bytes, log, baseline, raw);
+        let targets = of_commits(self.threads, self.bytes, log, baseline, raw);
         results.targets.extend(targets);
     }
 }

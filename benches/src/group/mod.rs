@@ -3,12 +3,12 @@
 //! of them. Further parts measure commits that no thread waits for, and commits during the preparation
 //! of segments.
 
-mod baseline;
+pub mod baseline;
 mod blocking;
 mod flags;
 mod preparing;
 mod raw;
-mod records;
+pub(crate) mod records;
 pub mod report;
 mod submit;
 mod targets;
@@ -18,6 +18,7 @@ mod tests;
 
 pub use flags::main;
 
+use crate::target::Target;
 use logforce::Method;
 use logforce_device::Assessment;
 use logforce_measure::MeasureError;
@@ -25,7 +26,6 @@ use logforce_measure::group::{Setup, Slices};
 use logforce_measure::library::{LONGEST_SEGMENT, SEGMENTS};
 use report::GroupRow;
 use std::time::Duration;
-use targets::Target;
 
 /// Size of the file that the baseline and the raw loop write to, bytes.
 const FILE: u64 = 64 << 20;

@@ -4,9 +4,8 @@
 
 use super::records::record;
 use super::report::{GroupRow, Subject};
-use super::targets::Target;
 use super::{Bench, Options, Part, Results};
-use crate::target::Bound;
+use crate::target::{Bound, Target};
 use logforce::Lsn;
 use logforce_measure::MeasureError;
 use logforce_measure::group::{MeasuredSlice, Series};

@@ -6,19 +6,19 @@ use logforce_measure::prepare::scramble;
 const STAMP: usize = 8;
 
 /// Returns a record.
-pub(super) fn record(bytes: u64) -> Vec<u8> {
+pub fn record(bytes: u64) -> Vec<u8> {
     let mut record = vec![0; usize::try_from(bytes).unwrap_or(0)];
     scramble(&mut record, 0x6e09);
     record
 }
 
 /// Writes `number` to the beginning of a record, which makes it different from all others.
-pub(super) fn stamp(record: &mut [u8], number: u64) {
+pub fn stamp(record: &mut [u8], number: u64) {
     let n = record.len().min(STAMP);
     record[..n].copy_from_slice(&number.to_le_bytes()[..n]);
 }
 
 /// Returns the first number of a thread's records. Each further record adds 1.
-pub(super) fn first_number(thread: u32) -> u64 {
+pub fn first_number(thread: u32) -> u64 {
     u64::from(thread) << 40
 }

@@ -1,14 +1,13 @@
 //! Reports of a comparison: text and JSON.
 
-use super::targets::Target;
 use super::{GroupOutcome, Part};
-use crate::target::between;
+use crate::target::{Target, ratio};
 use logforce_measure::group::{self, DEVICE, Series, SeriesPoint, columns};
 use logforce_measure::machine::Machine;
 use logforce_measure::run::stats::Spread;
 use logforce_measure::{MeasureError, Row};
 use logforce_terminal::layout::{Column, fitted, sections, wrap};
-use logforce_terminal::numbers::{bytes, count, short};
+use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 
 /// One run.
@@ -158,13 +157,6 @@ impl GroupRow {
 impl AsRef<Row> for GroupRow {
     fn as_ref(&self) -> &Row {
         &self.measured
-    }
-}
-
-fn ratio(value: Option<f64>, p10: Option<f64>, p90: Option<f64>) -> String {
-    match value {
-        Some(value) => format!("{}{}", short(value, 2), between(p10, p90)),
-        None => String::new(),
     }
 }
 

@@ -4,9 +4,8 @@
 
 use super::records::{first_number, record, stamp};
 use super::report::{GroupRow, Subject};
-use super::targets::Target;
 use super::{Bench, Part, Results};
-use crate::target::Bound;
+use crate::target::{Bound, Target};
 use logforce::{Acknowledged, CommitHandle, Log, Lsn, Policy};
 use logforce_measure::MeasureError;
 use logforce_measure::group::{MeasuredSlice, Series};

@@ -89,6 +89,11 @@ impl Slices {
         &self.directory
     }
 
+    /// Returns the system. Calls on its files are counted.
+    pub fn system(&self) -> &dyn System {
+        &*self.system
+    }
+
     /// Returns the write unit of the disk, bytes.
     pub fn unit(&self) -> u64 {
         self.unit
