@@ -23,7 +23,15 @@ fn files(dir: &Path) -> usize {
 #[test]
 fn help_is_help_and_no_log() {
     let home = temp();
-    for name in ["till", "kv", "orders", "accounts", "replica"] {
+    for name in [
+        "till",
+        "kv",
+        "orders",
+        "accounts",
+        "replica",
+        "journal",
+        "page_store",
+    ] {
         let out = run(name, home.path(), &["--help"]);
         assert_eq!(out.status.code(), Some(0), "{name}: {}", said(&out));
         let printed = String::from_utf8(out.stdout).unwrap();
@@ -74,6 +82,23 @@ fn unusable_arguments_make_nothing() {
         ("replica", &["p", "c", "-1"]),
         ("replica", &["p", "c", "NaN"]),
         ("replica", &["--wait"]),
+        ("journal", &[]),
+        ("journal", &["f"]),
+        ("journal", &["f", "nosuch"]),
+        ("journal", &["f", "append"]),
+        ("journal", &["f", "list", "1"]),
+        ("journal", &["f", "run", "--threads", "0"]),
+        ("journal", &["f", "run", "--records"]),
+        ("journal", &["--nosuch", "list"]),
+        ("page_store", &[]),
+        ("page_store", &["f"]),
+        ("page_store", &["f", "nosuch"]),
+        ("page_store", &["f", "put", "1"]),
+        ("page_store", &["f", "put", "300000", "text"]),
+        ("page_store", &["f", "get", "-1"]),
+        ("page_store", &["f", "run", "--pages", "0"]),
+        ("page_store", &["f", "run", "--commits", "x"]),
+        ("page_store", &["--nosuch", "check"]),
     ] {
         let out = run(name, home.path(), arguments);
         let printed = said(&out);
@@ -103,6 +128,14 @@ fn errors_are_sentences() {
         ),
         ("kv", &["file", "list"], "cannot create file"),
         ("replica", &["file", "copy"], "it is not a directory"),
+        ("journal", &["gone", "list"], "set Options::create"),
+        ("journal", &["file", "append", "text"], "is not a journal"),
+        ("page_store", &["gone", "check"], "set Options::create"),
+        (
+            "page_store",
+            &["file", "put", "1", "text"],
+            "is not a page store",
+        ),
         ("replica", &["gone", "copy"], "wait for it with --wait"),
         (
             "replica",
@@ -119,6 +152,7 @@ fn errors_are_sentences() {
             "{name}: {printed}"
         );
         assert!(!home.path().join("copy").exists(), "{name} {arguments:?}");
+        assert_eq!(std::fs::read(home.path().join("file")).unwrap(), b"hello");
     }
     let waits = run("replica", home.path(), &["--wait", "gone", "copy", "0.1"]);
     assert!(said(&waits).contains("waiting for a log: gone"));
@@ -161,4 +195,66 @@ fn one_is_one() {
     }
     let out = run("till", home.path(), &["log", "1"]);
     assert!(said(&out).contains("total 1 sale, 2.50"), "{}", said(&out));
+}
+
+/// Records and pages are there in the next run.
+#[test]
+fn formats_on_durable_files_are_read_again() {
+    let home = temp();
+    if too_weak(home.path()) {
+        return;
+    }
+    let runs: [(&str, &[&str], &str); 8] = [
+        ("journal", &["j", "append", "one"], "record at 8\n"),
+        ("journal", &["j", "append", "two"], "record at 19\n"),
+        ("journal", &["j", "list"], "8: one\n19: two\n"),
+        ("page_store", &["p", "put", "3", "one"], "transaction 1\n"),
+        (
+            "page_store",
+            &["p", "put", "200000", "two"],
+            "transaction 2\n",
+        ),
+        ("page_store", &["p", "get", "3"], "one\n"),
+        ("page_store", &["p", "get", "200000"], "two\n"),
+        (
+            "page_store",
+            &["p", "check"],
+            "2 pages after transaction 2\n",
+        ),
+    ];
+    for (name, arguments, words) in runs {
+        let out = run(name, home.path(), arguments);
+        assert_eq!(said(&out), words, "{name} {arguments:?}");
+    }
+    let out = run("journal", home.path(), &["j", "run", "--records", "50"]);
+    assert!(said(&out).starts_with("found 2\n"), "{}", said(&out));
+    let listed = said(&run("journal", home.path(), &["j", "list"]));
+    assert_eq!(listed.lines().count(), 52);
+    let out = run("page_store", home.path(), &["p", "run", "--commits", "9"]);
+    assert!(said(&out).contains("transaction 11\n"), "{}", said(&out));
+}
+
+/// A record behind a torn one is cut off for ever, even if a new record of the same length takes the place of
+/// the torn one.
+#[test]
+fn a_journal_brings_no_record_back() {
+    let home = temp();
+    if too_weak(home.path()) {
+        return;
+    }
+    let journal = |arguments: &[&str]| {
+        let arguments = [&["j"], arguments].concat();
+        said(&run("journal", home.path(), &arguments))
+    };
+    for text in ["one", "two", "six"] {
+        journal(&["append", text]);
+    }
+    assert_eq!(journal(&["list"]), "8: one\n19: two\n30: six\n");
+    let path = home.path().join("j");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[19 + 8] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(journal(&["list"]), "8: one\n");
+    assert_eq!(journal(&["append", "new"]), "record at 19\n");
+    assert_eq!(journal(&["list"]), "8: one\n19: new\n");
 }
