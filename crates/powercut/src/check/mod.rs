@@ -17,8 +17,11 @@ use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result};
 use logforce::{ErrorKind, Guarantee, Log, Method, Options};
 use logforce_crashtest::subject::Outcome;
+use logforce_device::failure::os_number;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Record that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +146,7 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ch
 
 /// Describes the directory and the control file: the image is gone when the loss is reported.
 fn described(dir: &Path) -> String {
-    let entry = |e: std::io::Result<std::fs::DirEntry>| {
+    let entry = |e: io::Result<std::fs::DirEntry>| {
         let e = e.ok()?;
         let len = e.metadata().ok()?.len();
         Some(format!("{} {len}", e.file_name().to_string_lossy()))
@@ -160,10 +163,17 @@ fn described(dir: &Path) -> String {
 /// Returns true if the filesystem reports that its metadata is damaged: EFSBADCRC, EFSCORRUPTED.
 pub(crate) fn is_corruption(error: &(dyn std::error::Error + 'static)) -> bool {
     let errors = std::iter::successors(Some(error), |e| e.source());
-    let mut codes = errors.filter_map(|e| e.downcast_ref::<std::io::Error>()?.raw_os_error());
-    codes.any(|code| {
-        let code = rustix::io::Errno::from_raw_os_error(code);
-        matches!(code, rustix::io::Errno::BADMSG | rustix::io::Errno::UCLEAN)
+    // The library's errors share the system's error.
+    let mut errors = errors.filter_map(|e| match e.downcast_ref::<Arc<io::Error>>() {
+        Some(shared) => Some(&**shared),
+        None => e.downcast_ref(),
+    });
+    errors.any(|e| {
+        let code = os_number(e).map(rustix::io::Errno::from_raw_os_error);
+        matches!(
+            code,
+            Some(rustix::io::Errno::BADMSG | rustix::io::Errno::UCLEAN)
+        )
     })
 }
 

@@ -236,3 +236,23 @@ fn what_an_opening_showed_is_promised() {
     shorter.present.remove(&140);
     assert_eq!(compared(&promises, &shorter).lost, 1);
 }
+
+/// Errors of the library share the system's error, and those of a backend keep its number.
+#[test]
+fn a_damaged_filesystem_is_found_in_an_error() {
+    let of = |errno: rustix::io::Errno| {
+        let (error, path) = (std::io::Error::from(errno), std::path::Path::new("file"));
+        let named = logforce_device::failure::at(&error, error.kind(), "read", path);
+        [error, named].map(|error| logforce::file::Error::Io {
+            doing: "read",
+            path: path.into(),
+            source: std::sync::Arc::new(error),
+        })
+    };
+    for error in of(rustix::io::Errno::UCLEAN) {
+        assert!(super::is_corruption(&error));
+    }
+    for error in of(rustix::io::Errno::NOENT) {
+        assert!(!super::is_corruption(&error));
+    }
+}
