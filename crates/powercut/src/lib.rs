@@ -10,6 +10,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod files;
 pub mod ledger;
 pub mod log;
 pub mod own;

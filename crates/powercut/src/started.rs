@@ -26,6 +26,8 @@ pub enum Role {
     Work,
     /// Works a page file: [`Job`](crate::pages::Job).
     PageWork,
+    /// Works a durable file: [`Job`](crate::files::Job).
+    FileWork,
     /// Runs a small program: [`RawJob`](crate::subject::raw::RawJob).
     Raw,
     /// Reads a log: [`readers::Reading`](crate::process::readers::Reading).

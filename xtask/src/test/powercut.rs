@@ -62,6 +62,18 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
                     "20",
                 ],
             ),
+            (
+                "files",
+                &[
+                    "files",
+                    "--filesystem",
+                    "ext4",
+                    "--cycles",
+                    "12",
+                    "--states",
+                    "60",
+                ],
+            ),
             ("kills", &["process", "--only", "kill", "--kills", "120"]),
             (
                 "injected",
@@ -71,6 +83,7 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
         Tier::Deep { .. } => &[
             ("powercut", &["suite"]),
             ("page-files", &["pages"]),
+            ("files", &["files"]),
             ("process-faults", &["process"]),
         ],
     }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod files;
 mod pages;
 mod planted;
 mod print;
@@ -13,7 +14,7 @@ use logforce_crashtest::role;
 use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
 use logforce_powercut::process::{contention, inject, readers};
 use logforce_powercut::started::{Role, Workload};
-use logforce_powercut::{pages as page_file, subject};
+use logforce_powercut::{files as file, pages as page_file, subject};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -34,6 +35,8 @@ enum Command {
     Process(process::Args),
     /// The page file: live cuts, replayed states, kills.
     Pages(pages::Args),
+    /// A naive engine on a durable file: live cuts, replayed states.
+    Files(files::Args),
     /// Runs `logforce powercut` alone, on disks that are honest and on disks that lie.
     Own(suite::Args),
     /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
@@ -68,6 +71,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Suite(args) => enclosed(&args.filesystems(), |home| suite::run(&args, home)),
         Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
         Command::Pages(args) => enclosed(&args.filesystems(), |home| pages::run(&args, home)),
+        Command::Files(args) => enclosed(&args.filesystems(), |home| files::run(&args, home)),
         Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
         Command::Planted(args) => planted::run(&args),
         Command::Slow(args) => enclosed(&args.filesystems(), |home| slow::run(&args, home)),
@@ -82,6 +86,7 @@ fn play(role: Role, job: &str) -> Result<()> {
             subject::run(&workload.job, workload.space)
         }
         Role::PageWork => page_file::work(&serde_json::from_str(job)?),
+        Role::FileWork => file::work(&serde_json::from_str(job)?),
         Role::Raw => subject::raw::run(&serde_json::from_str(job)?),
         Role::Read => readers::role_read(job),
         Role::Contention => contention::role_contention(job),

@@ -78,6 +78,31 @@ const BUGS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Live cuts and replayed states of each layout of a durable file.
+const FILE_CYCLES: &str = "60";
+const FILE_STATES: &str = "400";
+
+/// The bugs of durable files that show on real filesystems. The other ones need an error of the disk, or the
+/// filesystems make up for them.
+const OF_FILES: &[(&str, &str)] = &[
+    (
+        "file-sync-covers-later-writes",
+        "a sync counts for writes that completed while it ran",
+    ),
+    (
+        "file-through-is-a-barrier",
+        "a write through counts for earlier writes",
+    ),
+    (
+        "file-write-counted-early",
+        "a sync counts for writes that completed after it began",
+    ),
+    (
+        "file-opened-unsynced",
+        "an opening shows what a power cut takes back",
+    ),
+];
+
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Only these.
@@ -113,9 +138,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     cuts.extend(["--filesystem", &args.filesystem, "--cycles", &cycles]);
     cuts.extend(["--states", &states]);
     let calls = ["process", "--only", "inject", "--first", "--calls", &calls];
-    let all = BUGS.iter().map(|bug| (bug, &cuts[..]));
+    let mut files = vec!["files", "--unchecked", "--first", "--filesystem"];
+    files.extend([&args.filesystem, "--cycles", FILE_CYCLES]);
+    files.extend(["--states", FILE_STATES]);
+    let all = [(BUGS, &cuts[..]), (INJECTED, &calls), (OF_FILES, &files)];
+    let all = all.into_iter();
     let all: Vec<_> = all
-        .chain(INJECTED.iter().map(|bug| (bug, &calls[..])))
+        .flat_map(|(bugs, words)| bugs.iter().map(move |bug| (bug, words)))
         .collect();
     for name in &args.names {
         if !all.iter().any(|((known, _), _)| known == name) {

@@ -81,7 +81,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn take(&mut self, outcome: CheckOutcome, could_lose: bool) {
+    pub(crate) fn take(&mut self, outcome: CheckOutcome, could_lose: bool) {
         self.broken.extend(outcome.broken);
         if outcome.filesystem_lost.is_some() {
             self.filesystem_lost += 1;
