@@ -212,6 +212,7 @@ impl Directory for SimDirectory {
         };
         let medium = s.options.direct && s.options.medium_reads;
         let unit = u64::from(s.options.write_unit());
+        let mark = s.inodes[&inode].write_back_errors.mark();
         drop(s);
         Ok(Arc::new(SimFile {
             at: self.at.clone(),
@@ -221,6 +222,7 @@ impl Directory for SimDirectory {
             writable: how.access != Access::Read,
             medium,
             unit,
+            mark,
         }))
     }
 

@@ -6,7 +6,7 @@ use super::failing_calls::Call;
 use super::inode::How;
 use super::plan::{Fault, Misread};
 use super::sector::SectorFault;
-use super::state::InFlight;
+use super::state::{InFlight, State};
 use logforce_device::sync::AtomicU32;
 use logforce_device::{
     Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue, failure,
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 pub(super) struct SimFile {
     pub at: Boot,
@@ -26,6 +27,8 @@ pub(super) struct SimFile {
     pub medium: bool,
     /// Write unit: required alignment of direct I/O.
     pub unit: u64,
+    /// Errors of write-backs that were reported by this open file, or before it was opened.
+    pub mark: AtomicU64,
 }
 
 fn invalid(text: String) -> io::Error {
@@ -135,6 +138,11 @@ impl SimFile {
         }
     }
 
+    /// Returns true if a write-back has failed that this open file has not reported yet.
+    fn has_write_back_error(&self, s: &mut State) -> bool {
+        s.inode(self.inode).write_back_errors.report(&self.mark)
+    }
+
     fn try_complete(&self, id: u64) -> io::Result<()> {
         let (mut s, how) = self.at.look(Call::Complete)?;
         let w = s
@@ -155,10 +163,17 @@ impl SimFile {
             s.count_fault(fault, FaultKind::WriteError);
         }
         let result = s.apply(id);
-        s.in_flight.remove(&id);
+        let through = s.in_flight.remove(&id).is_some_and(|w| w.how.through);
         // A fault of the completion comes too late for a write that was applied early. The caller still gets
         // its error.
         let result = result.and(fault.map_or(Ok(()), Err));
+        let result = match result {
+            Ok(()) if through && self.has_write_back_error(&mut s) => {
+                s.count_fault(Some(Fault::Io), FaultKind::WriteError);
+                Err(Fault::Io)
+            }
+            result => result,
+        };
         drop(s);
         self.at.runtime.point();
         result.map_err(|f| f.error())
@@ -289,9 +304,15 @@ impl File for SimFile {
             s.barrier_failed = true;
             s.inode(self.inode).fail_barrier(&mut rng, rules);
             s.rng = rng;
+            self.has_write_back_error(&mut s);
             return Err(fault.error());
         }
         s.barrier(self.inode);
+        if self.has_write_back_error(&mut s) {
+            s.barrier_failed = true;
+            s.count_fault(Some(Fault::Io), FaultKind::BarrierError);
+            return Err(Fault::Io.error());
+        }
         drop(s);
         // This point comes after the barrier, because the barrier does not cover writes that complete while
         // this thread returns. It catches callers that read too late which writes they have made durable.

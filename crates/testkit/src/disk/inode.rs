@@ -3,6 +3,7 @@
 use super::counts::{FaultCounts, FaultKind};
 use super::options::Rules;
 use super::sector::{Overlay, Sector, SectorFault};
+use super::write_back::WriteBackErrors;
 use crate::Rng;
 use logforce_device::Blocks;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +60,7 @@ pub(super) struct Inode {
     pub before: BTreeMap<u64, Sector>,
     /// Faults over sectors, until they are written again.
     pub overlays: BTreeMap<u64, Overlay>,
+    pub write_back_errors: WriteBackErrors,
 }
 
 impl Inode {
@@ -76,6 +78,7 @@ impl Inode {
             allocated: BTreeSet::new(),
             before: BTreeMap::new(),
             overlays: BTreeMap::new(),
+            write_back_errors: WriteBackErrors::default(),
         }
     }
 
@@ -353,7 +356,13 @@ impl Inode {
     /// get them. The device may also drop the contents of its cache.
     pub fn fail_barrier(&mut self, rng: &mut Rng, rules: Rules) {
         let lost_in_16 = rng.pick(&[16, 8, 2]);
-        for n in self.dirty() {
+        let dirty = self.dirty();
+        // The other open files get a report too, also of what the device drops. Linux reports a failed flush to
+        // its caller alone, and no program can notice that another program's flush has failed.
+        if !dirty.is_empty() || !self.device.is_empty() {
+            self.write_back_errors.add();
+        }
+        for n in dirty {
             let data = self.cache[&n].data.clone();
             if rng.below(16) >= lost_in_16 {
                 self.write_back(n, rules);
@@ -370,6 +379,18 @@ impl Inode {
         if rng.one_in(2) {
             self.device.retain(|_, _| rng.below(16) >= lost_in_16);
         }
+    }
+
+    /// Loses what the sectors have in the system's cache only. They stay visible, and count as clean.
+    /// Returns the number of sectors that were dirty.
+    pub fn fail_write_back(&mut self, sectors: Range<u64>) -> usize {
+        let dirty = self.cache.range_mut(sectors);
+        let dirty = dirty.filter(|(_, cached)| !cached.dirty.is_empty());
+        let lost = dirty.map(|(_, cached)| cached.dirty.clear()).count();
+        if lost > 0 {
+            self.write_back_errors.add();
+        }
+        lost
     }
 
     /// Drops clean cached sectors.

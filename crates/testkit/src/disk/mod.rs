@@ -12,6 +12,7 @@ mod plan;
 mod sector;
 mod state;
 mod survive;
+mod write_back;
 
 pub use counts::{FaultCounts, FaultKind};
 pub use failing_calls::{Call, FailingCalls, Refusal};

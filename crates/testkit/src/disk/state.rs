@@ -8,6 +8,7 @@ use super::options::{Rules, SimOptions};
 use super::plan::{Counters, Failure, Fault, Misread, Survival};
 use super::sector::Sector;
 use super::survive::{Fates, Survivors};
+use super::write_back::WriteBackErrors;
 use crate::Rng;
 use crate::runtime::thread_label;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -372,6 +373,9 @@ impl State {
                 .collect();
             self.inodes.retain(|id, _| alive.contains(id));
             for inode in self.inodes.values_mut() {
+                if inode.write_back_errors.is_any() {
+                    Arc::make_mut(inode).write_back_errors = WriteBackErrors::default();
+                }
                 if !(inode.device.is_empty() && inode.cache.is_empty() && inode.sizes.is_empty()) {
                     survivors.of(Arc::make_mut(inode), &mut rng, &mut fates);
                 }

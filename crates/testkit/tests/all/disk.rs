@@ -489,3 +489,39 @@ fn overlapping_writes_in_flight_break_the_contract() {
         let _second = part(UNIT as u64 - 1);
     });
 }
+
+#[test]
+fn a_failed_write_back_is_reported_once_to_each_open_file() {
+    let disk = prepared(SimOptions::default());
+    with_dir(&disk, |d| {
+        let open = || d.open("a", OpenFile::WRITE).unwrap();
+        let (a, b, c) = (open(), open(), open());
+        assert_eq!(disk.fail_write_back("/d", "a", 0..u64::MAX), 0);
+        write(&*a, 0, 2, 2, false).unwrap();
+        // Only the first unit fails. The other one is written by the barrier that reports the error.
+        let sectors = UNIT / disk.options().sector as usize;
+        assert_eq!(disk.fail_write_back("/d", "a", 0..UNIT as u64), sectors);
+        let before_the_report = open();
+        a.barrier(Barrier::Data).unwrap_err();
+        let after_the_report = open();
+        assert!(disk.barrier_failed());
+        assert_eq!(stable(&disk), [1, 2, 1, 1]);
+        assert_eq!(read(&*a, 0, ReadSource::Cache).unwrap(), 2);
+        a.barrier(Barrier::Data).unwrap();
+        assert_eq!(stable(&disk), [1, 2, 1, 1]);
+        // A write-through reports the error too, and is durable all the same.
+        write(&*b, 2, 1, 3, true).unwrap_err();
+        assert_eq!(stable(&disk), [1, 2, 3, 1]);
+        write(&*b, 2, 1, 4, true).unwrap();
+        c.barrier(Barrier::Full).unwrap_err();
+        before_the_report.barrier(Barrier::Full).unwrap_err();
+        after_the_report.barrier(Barrier::Full).unwrap();
+        // A barrier that fails by itself is an error of a write-back for the other open files.
+        write(&*a, 0, 1, 5, false).unwrap();
+        disk.fail_at(disk.ops(), Fault::Io);
+        b.barrier(Barrier::Data).unwrap_err();
+        b.barrier(Barrier::Data).unwrap();
+        a.barrier(Barrier::Data).unwrap_err();
+        a.barrier(Barrier::Data).unwrap();
+    });
+}
