@@ -15,8 +15,8 @@ pub struct Subject {
     pub listed: &'static str,
 }
 
-/// Subjects: the log and the page file.
-pub const SUBJECTS: [Subject; 2] = [
+/// Subjects: the log, the page file and durable files.
+pub const SUBJECTS: [Subject; 3] = [
     Subject {
         name: "runs",
         words: &[],
@@ -26,6 +26,11 @@ pub const SUBJECTS: [Subject; 2] = [
         name: "page-runs",
         words: &["--pages"],
         listed: "crates/sim/page-seeds.txt",
+    },
+    Subject {
+        name: "file-runs",
+        words: &["--files"],
+        listed: "crates/sim/file-seeds.txt",
     },
 ];
 

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Runs random tests of the log and of the page file on a simulated disk, with fresh seeds, until it is
-/// stopped. Appends its progress to target/soak/soak.txt, and failing seeds to crates/sim/seeds.txt or
-/// page-seeds.txt, so that every later test runs them again. Prints the command that repeats each.
+/// Runs random tests of the log, of the page file and of durable files on a simulated disk, with fresh seeds,
+/// until it is stopped. Appends its progress to target/soak/soak.txt, and failing seeds to
+/// crates/sim/seeds.txt, page-seeds.txt or file-seeds.txt, so that every later test runs them again. Prints the command that repeats each.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Minutes after which it ends.

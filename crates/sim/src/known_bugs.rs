@@ -1,9 +1,11 @@
 //! Known bugs that `--cfg planted` compiles in, and the suite that must catch each.
 
+mod files;
 mod interleavings;
 mod pages;
 mod tools;
 
+pub use files::FILES;
 pub use interleavings::INTERLEAVINGS;
 pub use pages::{PAGES, PAGES_BY_TEST};
 pub use tools::{FUZZING, ORDERINGS, SYSTEM_CALLS};
@@ -388,6 +390,7 @@ mod tests {
             SYSTEM_CALLS,
             PAGES,
             PAGES_BY_TEST,
+            FILES,
         ] {
             let mut here = BTreeSet::new();
             for bug in list {

@@ -21,12 +21,14 @@
 //! | [`mending`] | openings of a damaged log, with or without a repair before |
 //! | [`memory`] | a directory in memory, cheap enough to open a log in a million times |
 //! | [`fuzz`] | bodies of the fuzz targets |
-//! | [`subject`] | subject of a random run: the log, or the page file |
+//! | [`subject`] | subject of a random run: the log, the page file, or a durable file |
 //! | [`pages`] | random runs of a page file, with their own model |
+//! | [`files`] | random runs of a durable file, with their own model |
 //! | [`known_bugs`] | bugs that `--cfg planted` compiles in, by the suite that catches each |
 
 #![forbid(unsafe_code)]
 
+pub mod files;
 pub mod fixture;
 pub mod fuzz;
 pub mod known_bugs;

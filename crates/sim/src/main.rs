@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use logforce_sim::known_bugs::{self, KnownBug};
-use logforce_sim::subject::{LogRuns, PageRuns, Subject};
+use logforce_sim::subject::{FileRuns, LogRuns, PageRuns, Subject};
 use logforce_sim::workload::{be_quiet, held_reports, hold_reports};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,19 +14,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
-logforce-sim [--pages] [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on] [--listed FILE]
+logforce-sim [--pages | --files] [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on] [--listed FILE]
     Makes N random runs (10,000 by default), or runs for M minutes, and prints what they covered.
     Stops at the first run in which an invariant does not hold; with --go-on it prints each of them
     and continues. --listed: first the seeds in FILE (one at the start of each line), and those that
-    find known bugs. Runs are of the log, with --pages of the page file.
+    find known bugs. Runs are of the log, with --pages of the page file, with --files of durable
+    files.
 
-logforce-sim [--pages] --seed N
+logforce-sim [--pages | --files] --seed N
     Repeats that run, exactly. Says in one line whether it passed; if it failed, what panicked and
     what the disk had been asked comes first.
 
-logforce-sim planted [--pages] [--search] [--seeds N] [NAME]...
-    In a build with --cfg planted: turns each known bug of the log and of the page file (with --pages of
-    this alone) on in turn and prints which seed found it.
+logforce-sim planted [--pages | --files] [--search] [--seeds N] [NAME]...
+    In a build with --cfg planted: turns each known bug of the log, of the page file and of durable files (with
+    --pages or --files of these alone) on in turn and prints which seed found it.
     The seed that is known to find it comes first, unless --search is given.
 ";
 
@@ -35,6 +36,13 @@ const SEEDS: u64 = 10_000;
 /// Number of runs from which on a batch must cover every kind of fault and every row of the decision table.
 const ENOUGH: u64 = 2_000;
 
+/// Subject that the command names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Chosen {
+    Pages,
+    Files,
+}
+
 #[derive(Debug)]
 struct Options {
     seeds: Option<u64>,
@@ -42,8 +50,8 @@ struct Options {
     minutes: Option<f64>,
     threads: usize,
     seed: Option<u64>,
-    /// True for the page file, false for the log.
-    pages: bool,
+    /// Subject of the runs; `None` for the log, or for the known bugs of all.
+    subject: Option<Chosen>,
     planted: bool,
     search: bool,
     go_on: bool,
@@ -61,7 +69,7 @@ impl Options {
             minutes: None,
             threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
             seed: None,
-            pages: false,
+            subject: None,
             planted: false,
             search: false,
             go_on: false,
@@ -76,7 +84,8 @@ impl Options {
                 Long("minutes") => options.minutes = Some(parser.value()?.parse()?),
                 Long("threads") => options.threads = parser.value()?.parse::<usize>()?.max(1),
                 Long("seed") => options.seed = Some(parser.value()?.parse()?),
-                Long("pages") => options.pages = true,
+                Long("pages") => options.subject = Some(Chosen::Pages),
+                Long("files") => options.subject = Some(Chosen::Files),
                 Long("search") if options.planted => options.search = true,
                 Long("go-on") if !options.planted => options.go_on = true,
                 Long("listed") if !options.planted => {
@@ -114,7 +123,8 @@ impl Options {
                 ("fuzzing", known_bugs::FUZZING),
                 ("of crates/pages", known_bugs::PAGES_BY_TEST),
             ];
-            if is_in(known_bugs::SIMULATION) || is_in(known_bugs::PAGES) {
+            let searched = [known_bugs::SIMULATION, known_bugs::PAGES, known_bugs::FILES];
+            if searched.into_iter().any(is_in) {
                 continue;
             }
             return Err(match others.iter().find(|(_, list)| is_in(list)) {
@@ -139,10 +149,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match (options.planted, options.pages) {
+    match (options.planted, options.subject) {
         (true, _) => planted(&options),
-        (false, true) => runs::<PageRuns>(&options),
-        (false, false) => runs::<LogRuns>(&options),
+        (false, Some(Chosen::Pages)) => runs::<PageRuns>(&options),
+        (false, Some(Chosen::Files)) => runs::<FileRuns>(&options),
+        (false, None) => runs::<LogRuns>(&options),
     }
 }
 
@@ -342,10 +353,15 @@ fn planted(options: &Options) -> ExitCode {
     );
     let mut missed = Vec::new();
     let mut caught = 0;
-    if !options.pages {
+    if options.subject.is_none() {
         caught += search::<LogRuns>(options, &mut missed);
     }
-    caught += search::<PageRuns>(options, &mut missed);
+    if options.subject != Some(Chosen::Files) {
+        caught += search::<PageRuns>(options, &mut missed);
+    }
+    if options.subject != Some(Chosen::Pages) {
+        caught += search::<FileRuns>(options, &mut missed);
+    }
     let seeds = options.seeds.unwrap_or(SEEDS);
     println!("{caught} known bugs caught within {seeds} seeds");
     if missed.is_empty() {

@@ -1,7 +1,7 @@
-//! Subjects of random runs: the log, or the page file.
+//! Subjects of random runs: the log, the page file, or a durable file.
 
 use crate::known_bugs::{self, KnownBug};
-use crate::{pages, simulation};
+use crate::{files, pages, simulation};
 use std::fmt::Display;
 
 /// A kind of random run.
@@ -84,6 +84,35 @@ impl Subject for PageRuns {
 
     fn too_little(coverage: &Self::Coverage) -> Option<String> {
         (coverage.calls < pages::CALLS).then(|| format!("only {} calls", coverage.calls))
+    }
+
+    fn add(all: &mut Self::Coverage, one: &Self::Coverage) {
+        all.add(one);
+    }
+
+    fn runs(coverage: &Self::Coverage) -> u64 {
+        coverage.runs
+    }
+
+    fn gaps(coverage: &Self::Coverage) -> Vec<String> {
+        coverage.gaps()
+    }
+}
+
+/// Random runs of a durable file.
+pub struct FileRuns;
+
+impl Subject for FileRuns {
+    type Coverage = files::Coverage;
+    const WORDS: &'static [&'static str] = &["--files"];
+    const KNOWN_BUGS: &'static [KnownBug] = known_bugs::FILES;
+
+    fn run(seed: u64) -> Self::Coverage {
+        files::run(seed)
+    }
+
+    fn too_little(coverage: &Self::Coverage) -> Option<String> {
+        (coverage.calls < files::CALLS).then(|| format!("only {} calls", coverage.calls))
     }
 
     fn add(all: &mut Self::Coverage, one: &Self::Coverage) {

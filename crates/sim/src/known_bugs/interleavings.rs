@@ -362,4 +362,56 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "late-observe-replica",
         "a thread reads the event's count too late: after it has found no confirmation",
     ),
+    bug(
+        "file-wake-next-leader",
+        "the next leader of a file's syncs is not woken when a sync or a write-through ends",
+    ),
+    bug(
+        "file-wake-committers",
+        "the committers that a file's sync covers are not woken",
+    ),
+    bug(
+        "file-wake-tasks",
+        "tasks are not woken by what became durable in a file",
+    ),
+    bug(
+        "file-wake-thread",
+        "a submission does not wake the file's thread",
+    ),
+    bug(
+        "file-wake-thread-to-end",
+        "the end of a file does not wake its thread",
+    ),
+    bug(
+        "file-fail-wake-next-leader",
+        "the next leader is not woken when a force of the file panics",
+    ),
+    bug(
+        "file-fail-wake-committers",
+        "committers that wait for the sync after a failed one are not woken",
+    ),
+    bug(
+        "file-fail-wake-tasks",
+        "tasks that no sync covers are not woken when the file fails",
+    ),
+    bug(
+        "file-late-observe-commit",
+        "a committer of a file checks the horizon before it observes the event",
+    ),
+    bug(
+        "file-late-observe-work",
+        "a file's thread looks for requests before it observes the event",
+    ),
+    bug(
+        "file-recheck-after-register",
+        "a handle does not check the horizon again after it has registered its task",
+    ),
+    bug(
+        "file-fails-beside-committers",
+        "a failure passes between a committer's check and its observation of the event",
+    ),
+    bug(
+        "file-ends-before-the-last-submission",
+        "a file's thread looks for requests before it learns that the file ends",
+    ),
 ];

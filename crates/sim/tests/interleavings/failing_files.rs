@@ -97,6 +97,36 @@ fn file_panics() {
     explore("file_panics", || work_and_fail(Fault::Panic));
 }
 
+/// A sync panics while other threads begin to commit. Only the failure itself can wake them.
+#[test]
+fn file_fails_beside_committers() {
+    explore("file_fails_beside_committers", || {
+        let world = World::new();
+        let slots = Slots::open(&world, options().method(Method::Fdatasync));
+        world
+            .disk
+            .fail_at(world.disk.ops() + 2 + below(5), Fault::Panic);
+        let threads: Vec<_> = (0..2 + below(2))
+            .map(|n| {
+                let slots = slots.clone();
+                world.spawn(move |world| {
+                    let done = survive(|| {
+                        slots.write(n)?;
+                        slots.commit(world)
+                    });
+                    if let Some(Err(e)) = done {
+                        poisoned(&e);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        slots.drop();
+    });
+}
+
 /// A task awaits a submission that no sync covers, and a write of another thread fails.
 #[test]
 fn file_fails_before_a_task() {

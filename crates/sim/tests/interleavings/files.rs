@@ -243,8 +243,8 @@ fn file_submissions() {
 
 /// A single handle while no other thread works, so only one wake can reach it.
 #[test]
-fn one_file_handle() {
-    explore("one_file_handle", || {
+fn file_with_one_handle() {
+    explore("file_with_one_handle", || {
         let world = World::new();
         let slots = Slots::open(&world, options());
         for slot in 0..2 {

@@ -43,9 +43,18 @@ fn try_out(bug: &KnownBug) -> Caught {
     }
 }
 
+/// Returns the tests that look for a bug: those of durable files for a bug of these, else all.
+fn tests(bug: &KnownBug) -> &'static [&'static str] {
+    match bug.name.starts_with("file-") {
+        true => &["files::file_"],
+        false => &[],
+    }
+}
+
 fn search(bug: &KnownBug, schedules: &str) -> Result<String, String> {
     let program = std::env::current_exe().expect("a program knows where it is");
     let output = Command::new(program)
+        .args(tests(bug))
         .args(["--skip", "planted", "--nocapture", "--test-threads", "2"])
         .env("LOGFORCE_PLANTED", bug.name)
         .env("LOGFORCE_SCHEDULES", schedules)

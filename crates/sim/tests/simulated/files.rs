@@ -1,8 +1,9 @@
 //! Durable files: single cases that random runs do not have, or have too seldom.
 
 use logforce_commit::advisor::{Advisor, Observation, Question};
-use logforce_commit::file::{Error, ErrorKind, File, Options};
+use logforce_commit::file::{Error, ErrorKind, File, Options, Prepare};
 use logforce_device::{Guarantee, Method, WriteCache};
+use logforce_sim::{files, seeds};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::sync::Arc;
@@ -73,4 +74,81 @@ fn advice_makes_no_guarantee_weaker() {
             });
         }
     }
+}
+
+/// Blocks that were prepared need no space: writes into them succeed on a full disk.
+#[test]
+fn prepared_blocks_need_no_space() {
+    for (how, direct) in [
+        (Prepare::Written, false),
+        (Prepare::Reserved, false),
+        (Prepare::Written, true),
+    ] {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        with_file(&disk, Options::new().aligned(direct), |opened| {
+            let file = opened.expect("nothing fails");
+            file.write_commit(&[1; 4096], 0).expect("there is space");
+            file.prepare(0..8 * 4096, how).expect("there is space");
+            disk.fill();
+            for block in 0..8 {
+                let written = file.write_commit(&[2; 4096], block * 4096);
+                written.expect("the blocks are there");
+            }
+            // The file goes on after a lack of space in preparing, and not after one in writing.
+            let error = file
+                .prepare(0..9 * 4096, how)
+                .expect_err("the disk is full");
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+            file.write_commit(&[3; 4096], 0).expect("it goes on");
+            let error = file
+                .write_commit(&[3; 4096], 9 * 4096)
+                .expect_err("no space");
+            assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+        });
+    }
+}
+
+/// Random runs pass; `LOGFORCE_SEED=N` makes only that one.
+#[test]
+fn random_runs_of_files() {
+    // The stage `simulation` of `cargo xtask test` makes more.
+    let mut all = files::Coverage::default();
+    for seed in seeds(30, 30) {
+        let one = files::run(seed);
+        assert!(one.calls >= files::CALLS);
+        all.add(&one);
+    }
+    println!("{all}");
+}
+
+/// The same seed makes the same run: otherwise a failure could not be reproduced.
+#[test]
+fn a_run_of_a_file_follows_from_its_seed() {
+    for seed in [3, 4, 5] {
+        assert_eq!(files::run(seed), files::run(seed));
+    }
+}
+
+/// A write of several megabytes is split. Its slices of any length end up one behind the other.
+#[test]
+fn long_writes_are_split_between_slices() {
+    let lens = [1, 0, 700_000, 3, 900_001, 0, 524_288, 99];
+    let whole: Vec<u8> = (0..lens.iter().sum::<usize>())
+        .map(|n| (n / 7) as u8)
+        .collect();
+    let mut rest = &whole[..];
+    let slices = lens.map(|len| {
+        let (slice, behind) = rest.split_at(len);
+        rest = behind;
+        slice
+    });
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    with_file(&disk, Options::new(), |opened| {
+        let file = opened.expect("nothing fails");
+        file.writev_commit(&slices, 5).expect("nothing fails");
+        let counters = file.stats().counters;
+        assert_eq!((counters.writes, counters.syncs), (3, 1));
+    });
+    let bytes = disk.file_bytes("/d", "f").expect("it is durable");
+    assert!(bytes[5..] == whole);
 }
