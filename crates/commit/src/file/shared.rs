@@ -327,7 +327,7 @@ impl Shared {
             let fits = buffers.iter().rposition(|b| b.len() >= len);
             fits.map(|at| buffers.swap_remove(at))
         };
-        let alignment = self.forcing.unit.unwrap_or(0).max(4096) as usize;
+        let alignment = self.forcing.direct_unit.max(4096) as usize;
         let size = len.next_power_of_two().max(SMALLEST_BUFFER);
         kept.unwrap_or_else(|| AlignedBuf::zeroed(size, alignment))
     }

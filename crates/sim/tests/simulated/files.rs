@@ -152,3 +152,26 @@ fn long_writes_are_split_between_slices() {
     let bytes = disk.file_bytes("/d", "f").expect("it is durable");
     assert!(bytes[5..] == whole);
 }
+
+/// Reads past the cache are aligned, whatever the program's offsets, buffers and writes are.
+#[test]
+fn the_medium_is_read_in_whole_units() {
+    let disk = SimOptions {
+        physical_sector: 8192,
+        ..SimOptions::default()
+    };
+    with_file(&SimDisk::new(disk, 1), Options::new(), |opened| {
+        let file = opened.expect("nothing fails");
+        let bytes: Vec<u8> = (0..20_000).map(|n| (n / 3) as u8).collect();
+        file.write_commit(&bytes, 7).expect("nothing fails");
+        let mut read = vec![0; 9_001];
+        let found = file
+            .read_medium_at(&mut read, 8_190)
+            .expect("nothing fails");
+        assert_eq!((found, &read[..]), (9_001, &bytes[8_183..17_184]));
+        let found = file
+            .read_medium_at(&mut read, 20_000)
+            .expect("nothing fails");
+        assert_eq!((found, &read[..7]), (7, &bytes[19_993..]));
+    });
+}
