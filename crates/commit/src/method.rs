@@ -105,6 +105,8 @@ pub struct MethodChoice<'a> {
     pub dir: &'a Arc<dyn Directory>,
     /// Source of time and random numbers.
     pub runtime: &'a dyn Runtime,
+    /// State of the blocks that forces write to.
+    pub state: FileState,
     /// Method that the user has named.
     pub method: Option<Method>,
     /// Minimum guarantee of a force.
@@ -156,8 +158,7 @@ impl MethodChoice<'_> {
     /// [`Refused`] if the guarantee is not available.
     pub fn choose(&self, facts: &Facts) -> Result<ForceConfig, Refused> {
         let method = self.method.unwrap_or_else(|| facts.default_method());
-        let minimum = (self.require, self.require_verdict);
-        self.assess(method, FileState::Zeroed, minimum, facts)
+        self.assess(method, (self.require, self.require_verdict), facts)
     }
 
     /// Returns the advisor's method if the user has named none. Ignores the advice if the method is not
@@ -175,8 +176,7 @@ impl MethodChoice<'_> {
                     .verdict
                     .min(Verdict::Declared)
                     .max(self.require_verdict);
-                let minimum = (chosen.guarantee, verdict);
-                self.assess(method, FileState::Zeroed, minimum, facts).ok()
+                self.assess(method, (chosen.guarantee, verdict), facts).ok()
             })
             .unwrap_or(chosen)
     }
@@ -189,20 +189,19 @@ impl MethodChoice<'_> {
         }
     }
 
-    /// Assesses one method on a file in `state`.
+    /// Assesses one method.
     ///
     /// # Errors
     /// [`Refused`] if it guarantees less than the `minimum`.
     pub(crate) fn assess(
         &self,
         method: Method,
-        state: FileState,
         minimum: (Guarantee, Verdict),
         facts: &Facts,
     ) -> Result<ForceConfig, Refused> {
         let path = || self.dir.path().to_owned();
         let (require, require_verdict) = minimum;
-        let Some(assessed) = facts.assess(method, state) else {
+        let Some(assessed) = facts.assess(method, self.state) else {
             return Err(Refused::Method {
                 path: path(),
                 method,

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use logforce_commit::advisor::Advisor;
 use logforce_commit::method::MethodChoice;
 use logforce_commit::write_concurrency::WriteLimits;
-use logforce_device::{Directory, Guarantee, Method, Runtime, Verdict};
+use logforce_device::{Directory, FileState, Guarantee, Method, Runtime, Verdict};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_RECORD_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
@@ -364,6 +364,8 @@ impl Options {
         MethodChoice {
             dir,
             runtime,
+            // Segments are filled or reserved before a force writes to them.
+            state: FileState::Zeroed,
             method: self.method,
             require: self.require,
             require_verdict: self.require_verdict,

@@ -183,6 +183,10 @@ impl Shared {
         mut covers: u64,
     ) -> Result<()> {
         let began = self.runtime.now();
+        let barrier = match self.needs_full_sync.swap(false, SeqCst) {
+            true => Barrier::Full,
+            false => barrier,
+        };
         let synced = self.sync_file(barrier);
         let now = self.runtime.now();
         if planted!("file-sync-covers-later-writes") {

@@ -64,6 +64,17 @@ pub enum Error {
         /// End of the range.
         end: u64,
     },
+    /// The filesystem has no journal, and may lose blocks in a power cut that a sync has just added to a file.
+    /// Nothing was written.
+    #[error("bytes {start} to {end} of {} have no written blocks yet, and without a journal the filesystem may lose new ones in a power cut although they were synced. Prepare the range first (File::prepare with Prepare::Written), or accept the risk: open with Options::require_verdict(Verdict::Unknown)", path.display())]
+    Unprepared {
+        /// The file.
+        path: PathBuf,
+        /// Start of the range.
+        start: u64,
+        /// End of the range.
+        end: u64,
+    },
     /// A write or a sync has failed, and the file accepts nothing more. What was acknowledged is durable.
     /// Other writes may be there in full, in part, or not at all.
     #[error(
@@ -109,7 +120,8 @@ pub enum ErrorKind {
     NoSpace,
     /// Another opening holds the lock.
     Locked,
-    /// The guarantee or the method is not available here. Use another filesystem, or accept less.
+    /// The guarantee or the method is not available here, or not for blocks that were never written. Use
+    /// another filesystem, [prepare](crate::file::File::prepare) the range, or accept less.
     Unavailable,
     /// A write or a sync failed, and the file has stopped. Acknowledged writes are durable. Open the file
     /// again, and find out about the others.
@@ -132,7 +144,7 @@ impl Error {
                 _ => ErrorKind::Io,
             },
             Error::Locked { .. } => ErrorKind::Locked,
-            Error::Refused(_) => ErrorKind::Unavailable,
+            Error::Refused(_) | Error::Unprepared { .. } => ErrorKind::Unavailable,
             Error::Poisoned { .. } | Error::Panicked { .. } => ErrorKind::Poisoned,
             Error::Path { .. }
             | Error::Misaligned { .. }
@@ -168,7 +180,7 @@ impl From<Error> for io::Error {
         let kind = match &error {
             Error::Io { source, .. } => source.kind(),
             Error::Locked { .. } => io::ErrorKind::WouldBlock,
-            Error::Refused(_) => io::ErrorKind::Unsupported,
+            Error::Refused(_) | Error::Unprepared { .. } => io::ErrorKind::Unsupported,
             Error::Poisoned { .. } | Error::Panicked { .. } => io::ErrorKind::Other,
             Error::Path { .. }
             | Error::Misaligned { .. }

@@ -152,6 +152,8 @@ impl Options {
         let choice = MethodChoice {
             dir: &Beside::file(dir.clone(), name),
             runtime: &*runtime,
+            // A file may get its size and its blocks with any write.
+            state: FileState::Growing,
             method: self.method,
             require: self.require,
             require_verdict: self.require_verdict,
@@ -317,14 +319,9 @@ impl FileAccess<'_> {
 /// [`Error::Refused`] if the barrier guarantees too little.
 fn forcing(choice: &MethodChoice<'_>, facts: &Facts, chosen: ForceConfig) -> Result<Forcing> {
     let companion = companion(chosen.method);
-    // Without a barrier neither the size nor new blocks are durable, and a file may get both at any write.
-    let state = match companion.is_none() && chosen.plan.force == ForceBy::None {
-        true => FileState::Growing,
-        false => FileState::Zeroed,
-    };
     let method = companion.unwrap_or(chosen.method);
     let minimum = (choice.require, choice.require_verdict);
-    let by = choice.assess(method, state, minimum, facts);
+    let by = choice.assess(method, minimum, facts);
     let by = by.map_err(Error::Refused)?;
     let method = match chosen.granted() >= by.granted() {
         true => chosen.method,
@@ -338,6 +335,10 @@ fn forcing(choice: &MethodChoice<'_>, facts: &Facts, chosen: ForceConfig) -> Res
         by,
         method,
         in_place: facts.kind == FilesystemKind::InPlace,
+        // Acceptance of any doubt includes this one.
+        needs_written: facts.journalled == Some(false)
+            && choice.require == Guarantee::PowerLoss
+            && choice.require_verdict >= Verdict::Declared,
         direct_unit: 0,
         unit: None,
     })

@@ -67,18 +67,24 @@ impl Shared {
             self.write_blocks(range.clone(), len)?;
         }
         // Otherwise a crash takes back the size and the blocks, and commits pay for them again.
+        self.needs_full_sync
+            .store(self.forcing.needs_written, SeqCst);
         self.written.fetch_add(1, SeqCst);
         if !planted!("file-prepared-unsynced") {
             self.commit_to(self.target(), true)?;
         }
         let filled = how == Prepare::Written && range.start >= len;
-        Ok(match self.file.blocks(range) {
+        let prepared = match self.file.blocks(range.clone()) {
             _ if !self.forcing.in_place => Prepared::Sized,
             Blocks::Written => Prepared::Written,
             Blocks::Unknown if filled => Prepared::Written,
             Blocks::Reserved | Blocks::Unknown if reserved => Prepared::Reserved,
             _ => Prepared::Sized,
-        })
+        };
+        if prepared == Prepared::Written {
+            self.note_written(&range);
+        }
+        Ok(prepared)
     }
 
     /// Writes all blocks of the range that were not written before, in a file that was `len` bytes long. What

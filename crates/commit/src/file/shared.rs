@@ -11,10 +11,11 @@ use crate::sync::wakers::{Wakers, is_waking};
 use crate::write_concurrency::WriteConcurrency;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_device::{
-    AlignedBuf, Barrier, Directory, File, ForceBy, JoinHandle, Method, OpenFile, Runtime, Write,
-    planted,
+    AlignedBuf, Barrier, Blocks, Directory, File, ForceBy, JoinHandle, Method, OpenFile, Runtime,
+    Write, planted,
 };
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
@@ -36,6 +37,9 @@ pub(super) struct Forcing {
     pub(super) method: Method,
     /// True if the filesystem overwrites in place.
     pub(super) in_place: bool,
+    /// True if commits are durable only where they overwrite blocks: an ext4 without a journal may lose
+    /// blocks in a power cut that a sync has just added to a file (docs/durability.md, A8).
+    pub(super) needs_written: bool,
     /// Alignment of direct I/O, bytes.
     pub(super) direct_unit: u32,
     /// Alignment of writes in bytes; `None` if writes may begin and end anywhere.
@@ -79,6 +83,10 @@ pub(super) struct Shared {
     pub(super) written: AtomicU64,
     /// The *horizon*: the number of those writes that are durable. Raised with the state locked.
     pub(super) durable: AtomicU64,
+    /// True if the next sync must include the inode: blocks were added on a filesystem without a journal.
+    pub(super) needs_full_sync: AtomicBool,
+    /// Range whose blocks are known to be written; used if commits need that.
+    pub(super) written_blocks: Mutex<Range<u64>>,
     /// Locked for memory accesses only.
     pub(super) state: Mutex<State>,
     pub(super) events: Events,
@@ -132,6 +140,10 @@ impl Shared {
         forcing: Forcing,
         concurrency: WriteConcurrency,
     ) -> Shared {
+        let written_blocks = match (forcing.needs_written, opened.file.len()) {
+            (true, Ok(len)) if opened.file.blocks(0..len) == Blocks::Written => 0..len,
+            _ => 0..0,
+        };
         Shared {
             path,
             file: opened.file,
@@ -143,6 +155,8 @@ impl Shared {
             forcing,
             written: AtomicU64::new(0),
             durable: AtomicU64::new(0),
+            needs_full_sync: AtomicBool::new(false),
+            written_blocks: Mutex::new(written_blocks),
             state: Mutex::new(State {
                 concurrency,
                 in_flight: 0,
@@ -243,6 +257,7 @@ impl Shared {
         if i64::try_from(end).is_err() {
             return Err(self.not_a_range(offset, end));
         }
+        self.check_blocks(offset..end)?;
         match self.forcing.unit {
             Some(unit) if !(offset | len as u64).is_multiple_of(unit.into()) => {
                 Err(Error::Misaligned {
@@ -254,6 +269,35 @@ impl Shared {
             }
             _ => Ok(len),
         }
+    }
+
+    /// Fails if the blocks of the range have to be written first, and are not known to be.
+    fn check_blocks(&self, range: Range<u64>) -> Result<()> {
+        if !self.forcing.needs_written {
+            return Ok(());
+        }
+        let known = self.written_blocks.lock();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        let is_known = known.start <= range.start && range.end <= known.end;
+        match is_known || range.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Unprepared {
+                path: self.path.clone(),
+                start: range.start,
+                end: range.end,
+            }),
+        }
+    }
+
+    /// Notes that the blocks of the range are written.
+    pub(super) fn note_written(&self, range: &Range<u64>) {
+        let known = self.written_blocks.lock();
+        let mut known = known.unwrap_or_else(PoisonError::into_inner);
+        let touches = range.start <= known.end && known.start <= range.end;
+        *known = match touches {
+            true => known.start.min(range.start)..known.end.max(range.end),
+            false => range.clone(),
+        };
     }
 
     /// Writes the slices, and counts the write so that later commits cover it. A failure poisons the file.

@@ -66,6 +66,63 @@ fn after_a_failed_write_nothing_is_acknowledged() {
     }
 }
 
+/// Without a journal the filesystem may lose blocks that a sync has just added.
+#[test]
+fn without_a_journal_only_written_blocks_count() {
+    let home = open_to_all(temp());
+    let Some(fs) = loop_fs("ext4-nojournal", 32, &home) else {
+        return;
+    };
+    let path = fs.path().join("f");
+    for aligned in [false, true] {
+        let options = File::options()
+            .calibrate(false)
+            .create(true)
+            .aligned(aligned);
+        let file = options.clone().open(&path).unwrap();
+        let block = [1; 4096];
+        if !aligned {
+            let words = [
+                "without a journal",
+                "File::prepare",
+                "Options::require_verdict",
+            ];
+            for refused in [
+                file.write_at(&block, 0),
+                file.write_commit(&block, 0).map(drop),
+                file.submit(&block, 0).map(drop),
+            ] {
+                assert_error(refused, ErrorKind::Unavailable, &words);
+            }
+            assert_eq!(file.len().unwrap(), 0);
+            file.prepare(0..1 << 20, Prepare::Reserved).unwrap();
+            assert_error(file.write_at(&block, 0), ErrorKind::Unavailable, &words);
+            assert_eq!(
+                file.prepare(0..1 << 20, Prepare::Written).unwrap(),
+                Prepared::Written
+            );
+        }
+        // The second opening finds the blocks that the first one has prepared.
+        file.write_commit(&block, (1 << 20) - 4096).unwrap();
+        let beyond = file.write_at(&block, 1 << 20);
+        assert_error(beyond, ErrorKind::Unavailable, &[]);
+        file.prepare((1 << 20)..(2 << 20), Prepare::Written)
+            .unwrap();
+        file.write_commit(&block, 1 << 20).unwrap();
+        file.close().unwrap();
+        let accepting = options.require_verdict(logforce::Verdict::Unknown);
+        let file = accepting.open(&path).unwrap();
+        file.write_commit(&block, 4 << 20).unwrap();
+        drop(file);
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(1 << 20)
+            .unwrap();
+    }
+}
+
 #[test]
 fn a_full_disk_is_noticed_when_space_is_prepared() {
     for (kind, mib) in [("ext4", 32), ("xfs", 300), ("btrfs", 128)] {
