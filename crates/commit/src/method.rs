@@ -32,11 +32,13 @@ pub struct ForceConfig {
 
 impl ForceConfig {
     /// Returns true if an unforced write has a stronger guarantee on blocks that were written before.
+    #[inline]
     pub fn needs_written(&self) -> bool {
         self.first_written != self.written
     }
 
     /// Returns the guarantee of a force, marked as doubted if its verdict does not support it.
+    #[inline]
     pub fn granted(&self) -> Granted {
         Granted::new(self.guarantee, self.verdict)
     }

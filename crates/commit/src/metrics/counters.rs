@@ -8,16 +8,19 @@ pub struct Counter(AtomicU64);
 
 impl Counter {
     /// Adds `n`, from any thread.
+    #[inline]
     pub fn add(&self, n: u64) {
         self.0.fetch_add(n, Relaxed);
     }
 
     /// Adds `n` without an atomic addition, to a counter that changes only under one mutex.
+    #[inline]
     pub fn add_locked(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
 
     /// Returns the count.
+    #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }

@@ -45,6 +45,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// Counts a value.
+    #[inline]
     pub fn record(&self, value: u64) {
         let buckets = self.buckets.get_or_init(empty);
         buckets[bucket(value)].fetch_add(1, Relaxed);

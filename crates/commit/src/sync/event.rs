@@ -18,12 +18,14 @@ pub struct Event {
 
 impl Event {
     /// Returns the count. The caller must take it before it checks its condition.
+    #[inline]
     pub fn observe(&self) -> u32 {
         self.count.load(SeqCst)
     }
 
     /// Sleeps until the event is notified. Returns at once if it was notified since `seen` was
     /// observed.
+    #[inline]
     pub fn wait(
         &self,
         runtime: &dyn Runtime,
@@ -45,6 +47,7 @@ impl Event {
     }
 
     /// Wakes all waiters. Makes a system call only if there are any.
+    #[inline]
     pub fn notify(&self, runtime: &dyn Runtime, why: impl Reason) {
         if why.is_forgotten() {
             return;
@@ -62,6 +65,7 @@ impl Event {
 
 impl Event {
     /// Notifies as [`Event::notify`] does, but wakes only one waiter.
+    #[inline]
     pub fn notify_one(&self, runtime: &dyn Runtime, why: impl Reason) {
         if why.is_forgotten() {
             return;
@@ -93,6 +97,7 @@ impl Default for JobEvents {
 
 impl JobEvents {
     /// Returns the event of a job.
+    #[inline]
     pub fn of(&self, job: u32) -> &Event {
         &self.events[job as usize % EVENTS]
     }

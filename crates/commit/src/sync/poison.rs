@@ -37,11 +37,13 @@ impl<E> Poison<E> {
     }
 
     /// Returns true if there was a failure. Takes no lock.
+    #[inline]
     pub fn is_set(&self) -> bool {
         self.is_set.load(Acquire)
     }
 
     /// Returns the first cause, if there was a failure.
+    #[inline]
     pub fn cause(&self) -> Option<Arc<E>> {
         if !self.is_set() {
             return None;

@@ -31,6 +31,7 @@ impl RuntimeMutex {
     }
 
     /// Waits until the lock is free, and takes it.
+    #[inline]
     pub fn lock(&self) -> RuntimeMutexGuard<'_> {
         if self
             .word

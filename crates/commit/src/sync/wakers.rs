@@ -70,6 +70,7 @@ impl Wakers {
     }
 
     /// Wakes the tasks that wait for `reached` or a lower position.
+    #[inline]
     pub fn wake_to(&self, reached: u64, why: impl Reason) {
         if why.is_forgotten() {
             return;
@@ -92,6 +93,7 @@ impl Wakers {
     }
 
     /// Wakes all tasks.
+    #[inline]
     pub fn wake_all(&self, why: impl Reason) {
         self.wake_to(u64::MAX - 1, why);
     }

@@ -65,6 +65,7 @@ pub struct Share {
 impl Share {
     /// Returns the waiting times of the commits, which are acknowledged at `now`. `busy` is the log's busy
     /// time.
+    #[inline]
     fn measured(&self, now: Duration, busy: Duration) -> Measured {
         let commits = f64::from(self.commits);
         // The first commit waited longest. The sum of the squares is that of (longest - after)^2.
@@ -145,6 +146,7 @@ impl WriteConcurrency {
     }
 
     /// Notes a commit at `now`, by the log's clock, whose write has not begun.
+    #[inline]
     pub fn came(&mut self, now: Duration) {
         self.busy_since.get_or_insert(now);
         let waiting = &mut self.waiting;
@@ -159,6 +161,7 @@ impl WriteConcurrency {
     }
 
     /// Returns true if a write may begin while `writes` are in flight and `staged` bytes wait.
+    #[inline]
     pub fn allows(&self, writes: usize, staged: usize) -> bool {
         if writes == 0 {
             return true;
@@ -190,6 +193,7 @@ impl WriteConcurrency {
 
     /// Returns true if the next write should wait for more commits, while `staged` bytes wait. Large writes
     /// never wait.
+    #[inline]
     pub fn gathers(&self, staged: usize) -> bool {
         self.gathers_until.is_some()
             && staged < self.threshold
@@ -198,6 +202,7 @@ impl WriteConcurrency {
 
     /// Returns the maximum time that the next write waits for more commits, from `now` on. Ends the wait, and
     /// returns `None`, if that time is over.
+    #[inline]
     pub fn gathers_for(&mut self, now: Duration) -> Option<Duration> {
         // `now` may be from before a wait for space.
         let most = self.usual_write / 2;
@@ -209,6 +214,7 @@ impl WriteConcurrency {
     }
 
     /// Notes that a write and a barrier begin, with all waiting commits. No other job is in flight.
+    #[inline]
     pub fn begin_barrier(&mut self) -> Share {
         self.waiting = Share::default();
         self.gathers_until = None;
@@ -216,6 +222,7 @@ impl WriteConcurrency {
     }
 
     /// Notes that a write of `bytes` begins, with all waiting commits.
+    #[inline]
     pub fn begin(&mut self, bytes: usize) -> Share {
         self.usual = self.all().max(self.usual * FORGETS);
         self.in_flight += self.waiting.commits;
@@ -230,14 +237,17 @@ impl WriteConcurrency {
     }
 
     /// Returns the number of commits that wait or are in flight.
+    #[inline]
     fn all(&self) -> f64 {
         f64::from(self.waiting.commits + self.in_flight)
     }
 
+    #[inline]
     fn usual(&self) -> u32 {
         self.usual.round() as u32
     }
 
+    #[inline]
     fn trials(&mut self, is_large: bool) -> &mut Trials {
         match is_large {
             true => &mut self.large,
@@ -246,6 +256,7 @@ impl WriteConcurrency {
     }
 
     /// Notes that the commits of a write, which took `took`, are acknowledged at `now`.
+    #[inline]
     pub fn acknowledged(&mut self, share: Share, now: Duration, took: Duration) {
         self.in_flight -= share.commits.min(self.in_flight);
         if !share.is_large {
