@@ -100,7 +100,7 @@ impl Sharded {
     }
 }
 
-/// Returns this thread's shard, below [`SHARDS`].
+/// Returns the shard of this thread, 0 to 7.
 pub fn shard() -> usize {
     lane(SHARDS)
 }

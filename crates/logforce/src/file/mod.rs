@@ -24,12 +24,12 @@
 //!
 //! | call | returns when | it covers |
 //! |---|---|---|
-//! | [`write_at`](File::write_at), [`writev_at`](File::writev_at) | the bytes are written: they survive a crash of the process | |
-//! | [`commit`](File::commit) | it is durable | every write that had completed before, in any thread |
-//! | [`write_commit`](File::write_commit) | it is durable | its own bytes |
-//! | [`submit`](File::submit), then [`CommitHandle::wait`] or `.await` | it is durable | its own bytes, and every write that had completed before |
-//! | [`commit_async`](File::commit_async) | it is durable | every write that had completed before its first poll |
-//! | [`prepare`](File::prepare) | size and blocks are durable | later commits into the range need not allocate blocks |
+//! | [`write_at`](logforce_commit::file::File::write_at), [`writev_at`](logforce_commit::file::File::writev_at) | the bytes are written: they survive a crash of the process | |
+//! | [`commit`](logforce_commit::file::File::commit) | it is durable | every write that had completed before, in any thread |
+//! | [`write_commit`](logforce_commit::file::File::write_commit) | it is durable | its own bytes |
+//! | [`submit`](logforce_commit::file::File::submit), then [`CommitHandle::wait`] or `.await` | it is durable | its own bytes, and every write that had completed before |
+//! | [`commit_async`](logforce_commit::file::File::commit_async) | it is durable | every write that had completed before its first poll |
+//! | [`prepare`](logforce_commit::file::File::prepare) | size and blocks are durable | later commits into the range need not allocate blocks |
 //! | [`sync_parent`], [`create_durably`], [`rename_durably`], [`replace_durably`] | names and contents are durable | see each function |
 //!
 //! Not a file system: nothing is atomic. A power cut keeps any of the writes that no commit has acknowledged,
