@@ -49,13 +49,12 @@ impl Drop for Force<'_> {
 }
 
 impl State {
-    /// Returns true if a sync may begin now. Through the system's cache only one force may be in flight:
-    /// Linux reports a failed write-back once per file description, and of two forces one would get the
-    /// other's error.
+    /// Returns true if a sync may begin now. No other force may be in flight: a failed write-back is reported
+    /// once to each open file, to the first caller that asks. Of a sync and a durable write, one could get the
+    /// error, and the other one would acknowledge what is lost. Once a commit waits, no durable write begins,
+    /// so the turn of the sync comes.
     fn may_sync(&self) -> bool {
-        self.syncing_to.is_none()
-            && self.concurrency.allows(self.in_flight, 0)
-            && !self.concurrency.gathers(0)
+        self.in_flight == 0 && !self.concurrency.gathers(0)
     }
 }
 
@@ -240,7 +239,7 @@ impl Shared {
         }
         let mut state = self.state();
         let in_flight = state.in_flight;
-        if !state.concurrency.allows_alone(in_flight, len, now) {
+        if state.syncing_to.is_some() || !state.concurrency.allows_alone(in_flight, len, now) {
             return None;
         }
         state.in_flight += 1;
