@@ -166,6 +166,16 @@ pub const TABLE: &[DependencyRule] = &[
                       subject; only its tests use the server",
     },
     DependencyRule {
+        name: "logforce-sqlite",
+        may_use: &["logforce", "logforce-device", "logforce-device-os"],
+        why: "SQLite writes, and durable files sync; known bugs and counters of devices come from below",
+    },
+    DependencyRule {
+        name: "logforce-sqlite-extension",
+        may_use: &["logforce-sqlite"],
+        why: "it only exports the entry points by which SQLite loads the VFS",
+    },
+    DependencyRule {
         name: "logforce-cli",
         may_use: &[
             "logforce-crashtest",

@@ -1,4 +1,4 @@
-//! Submitted commits: the handle to wait on or to await, and the thread that makes them durable.
+//! Submitted commits: the handle to wait on or to await, and the file's thread.
 
 use crate::file::error::{Error, Result};
 use crate::file::shared::Shared;
@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// Acknowledgement of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,6 +53,33 @@ impl Shared {
         Ok(handle)
     }
 
+    /// Leaves the commit of everything that is written to the file's thread, which begins the sync after half
+    /// of the bound. Waits first if a commit that was left to it earlier has exceeded the bound.
+    pub(super) fn commit_within(self: &Arc<Self>, bound: Duration) -> Result<()> {
+        self.check()?;
+        let target = self.target();
+        let mut now = self.runtime.now();
+        if !self.is_reached(target) {
+            // After the writes were counted: the thread that takes this request covers them.
+            let is_new = self.bounded.ask(now + bound / 2);
+            self.start_thread()?;
+            if is_new {
+                self.events.work.notify(self.runtime(), Wake::Bounded);
+            }
+        }
+        // A slow device slows the callers down, instead of breaking the bound of what was answered before.
+        let is_reached = |target| self.is_reached(target);
+        while let Some(overdue) = self.bounded.overdue(now, bound, is_reached) {
+            if planted!("file-bound-not-kept") {
+                break;
+            }
+            self.commit_to(overdue, true)?;
+            now = self.runtime.now();
+        }
+        self.bounded.note(target, now);
+        Ok(())
+    }
+
     fn start_thread(self: &Arc<Self>) -> Result<()> {
         // Of two first submissions only one starts a thread. The other one waits for the outcome: if it went
         // on without a thread, its task would never be woken.
@@ -90,12 +118,20 @@ impl Shared {
             if planted!("file-ends-before-the-last-submission") {
                 ends = self.closing.load(SeqCst);
             }
+            let due_in = self.bounded.due_in(self.runtime.now());
+            if due_in.is_some_and(|left| left.is_zero() || ends) {
+                self.bounded.begin();
+                if self.commit_to(self.target(), false).is_err() {
+                    return;
+                }
+                continue;
+            }
             if ends {
                 return;
             }
             self.events
                 .work
-                .wait(self.runtime(), seen, None, WaitFor::Work);
+                .wait(self.runtime(), seen, due_in, WaitFor::Work);
         }
     }
 

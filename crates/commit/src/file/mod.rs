@@ -4,6 +4,7 @@
 //! `prepare` the preparing of blocks, `options` the opening.
 
 mod beside;
+mod bounded;
 mod commit;
 mod error;
 mod handle;
@@ -27,6 +28,8 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 /// An open file whose writes can be made durable, by many threads at once.
 ///
@@ -133,6 +136,29 @@ impl File {
         self.shared.submit()?.await
     }
 
+    /// Returns at once, and makes every write durable within `bound` that has completed before this call. If
+    /// an earlier commit of this kind has exceeded the bound, waits for it first. So a commit is lost by a power
+    /// cut only if its call had returned less than `bound` before the last such call returned. The file's
+    /// thread begins the sync after half of the bound: the rest is for the device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Poisoned`] if a write or a sync has failed: what was committed since the last sync may be
+    /// lost. [`ErrorKind::Io`] if the file's thread cannot be started: nothing is committed then.
+    pub fn commit_within(&self, bound: Duration) -> Result<()> {
+        self.shared.commit_within(bound)
+    }
+
+    /// Counts a write that was made to the file through another descriptor: later commits cover it. For a
+    /// program whose writes another library makes.
+    pub fn count_write(&self) {
+        self.shared.written.fetch_add(1, SeqCst);
+    }
+
+    /// Returns the failure that has poisoned the file.
+    pub fn failure(&self) -> Option<Arc<Error>> {
+        self.shared.poison.cause()
+    }
+
     /// Reads at `offset`, and returns the number of bytes: fewer than `buf` has only at the end of the file.
     /// The bytes may be such that are not durable.
     ///
@@ -232,6 +258,12 @@ impl File {
     /// [aligned](Options::aligned) file; 1 in any other one.
     pub fn write_unit(&self) -> u32 {
         self.shared.forcing.unit.unwrap_or(1)
+    }
+
+    /// Returns true if the filesystem overwrites in place. A commit then costs less in blocks that were
+    /// [prepared](Self::prepare).
+    pub fn overwrites_in_place(&self) -> bool {
+        self.shared.forcing.in_place
     }
 
     /// Returns the path with which the file was opened.

@@ -1,5 +1,6 @@
 //! State that the users of an open file and its thread share, and the path of a write.
 
+use crate::file::bounded::Bounded;
 use crate::file::error::{Error, Result};
 use crate::file::stats::Metrics;
 use crate::file::wake::Wake;
@@ -94,6 +95,8 @@ pub(super) struct Shared {
     pub(super) metrics: Metrics,
     /// Horizon up to which handles have requested a sync.
     pub(super) requested: AtomicU64,
+    /// Commits that the file's thread makes within a bound.
+    pub(super) bounded: Bounded,
     /// The file's thread ends once it has fulfilled the requests.
     pub(super) closing: AtomicBool,
     /// The file's thread, from the first submission on.
@@ -168,6 +171,7 @@ impl Shared {
             poison: Poison::default(),
             metrics: Metrics::default(),
             requested: AtomicU64::new(0),
+            bounded: Bounded::default(),
             closing: AtomicBool::new(false),
             thread: Mutex::new(None),
             buffers: Mutex::new(Vec::new()),

@@ -13,6 +13,8 @@ reasons! {
         Tasks = "file-wake-tasks",
         /// The file's thread: a commit was submitted.
         Submitted = "file-wake-thread",
+        /// The file's thread: a commit within a bound needs a sync earlier than the thread would wake.
+        Bounded = "file-wake-thread-for-bound",
         /// The file's thread, which ends.
         Closed = "file-wake-thread-to-end",
         /// The file has failed: the next leader.

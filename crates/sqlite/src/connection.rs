@@ -1,0 +1,198 @@
+//! One connection's database file: its settings, and the commit of its transactions.
+
+use crate::forced::Forced;
+use crate::journal::Slot;
+use crate::stats::Stats;
+use crate::stock::{Code, SYNC_FAILED};
+use logforce_device::planted;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+thread_local! {
+    /// True while this thread commits a transaction of several database files. SQLite ignores errors of the
+    /// second phase then.
+    pub static HAS_SUPER_JOURNAL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// State that a connection's database file shares with its write-ahead log and its rollback journal. SQLite
+/// lets one thread at a time into a connection; the atomics only make that safe in Rust's eyes.
+pub struct Connection {
+    /// Path of the database.
+    path: PathBuf,
+    /// Bound of what a power cut may lose with `synchronous=NORMAL`, milliseconds; 0 for none.
+    force_within: AtomicU64,
+    /// True if commits of several connections share a sync.
+    groups: AtomicBool,
+    /// Counts what ends a stage of the log: a lock, an unlock, a published commit.
+    turn: AtomicU64,
+    holds_write_lock: AtomicBool,
+    /// True from a commit frame to the second phase of the commit.
+    is_committed: AtomicBool,
+    /// True if SQLite has asked for a sync of that commit.
+    is_synced: AtomicBool,
+    /// True if that sync is left to the second phase.
+    is_due: AtomicBool,
+    /// True if a commit was left to the background.
+    is_bounded: AtomicBool,
+    forced: Mutex<Option<Arc<Forced>>>,
+    /// The rollback journal that is kept.
+    pub slot: Arc<Slot>,
+    pub stats: Stats,
+}
+
+impl Connection {
+    pub fn new(path: PathBuf, slot: Arc<Slot>) -> Connection {
+        Connection {
+            path,
+            force_within: AtomicU64::new(0),
+            groups: AtomicBool::new(false),
+            turn: AtomicU64::new(0),
+            holds_write_lock: AtomicBool::new(false),
+            is_committed: AtomicBool::new(false),
+            is_synced: AtomicBool::new(false),
+            is_due: AtomicBool::new(false),
+            is_bounded: AtomicBool::new(false),
+            forced: Mutex::new(None),
+            slot,
+            stats: Stats::default(),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the bound of `PRAGMA logforce_force_within`, milliseconds; 0 for none.
+    pub fn force_within(&self) -> u64 {
+        self.force_within.load(SeqCst)
+    }
+
+    /// Sets that bound.
+    pub fn set_force_within(&self, milliseconds: u64) {
+        self.force_within.store(milliseconds, SeqCst);
+    }
+
+    /// Returns the setting `PRAGMA logforce_group_commit`.
+    pub fn groups(&self) -> bool {
+        self.groups.load(SeqCst)
+    }
+
+    /// Changes that setting.
+    pub fn set_groups(&self, groups: bool) {
+        self.groups.store(groups, SeqCst);
+    }
+
+    /// Returns a number that changes when a stage of the log ends.
+    pub fn turn(&self) -> u64 {
+        self.turn.load(SeqCst)
+    }
+
+    /// Notes that the lock of writers was taken or released.
+    pub fn write_lock(&self, held: bool) {
+        self.holds_write_lock.store(held, SeqCst);
+        self.turn.fetch_add(1, SeqCst);
+    }
+
+    /// Notes that a transaction is in the file, with its commit frame.
+    pub fn committed(&self) {
+        self.is_committed.store(true, SeqCst);
+        self.is_synced.store(false, SeqCst);
+    }
+
+    fn forced(&self) -> MutexGuard<'_, Option<Arc<Forced>>> {
+        self.forced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what makes the log durable: from the second commit on, or if a setting needs it.
+    fn opened(&self) -> Option<Arc<Forced>> {
+        let mut forced = self.forced();
+        let needed = self.groups() || self.force_within() > 0 || self.stats.commits() > 0;
+        if forced.is_none() && needed {
+            *forced = Forced::of(&self.path);
+        }
+        forced.clone()
+    }
+
+    /// Returns true if commits that overwrite cost less than commits that extend the file.
+    pub fn gains_by_overwriting(&self) -> bool {
+        let forced = self.forced();
+        forced.as_ref().is_some_and(|f| f.overwrites_in_place())
+    }
+
+    /// Makes the commit durable whose frame was written last, as `synchronous=FULL` asks for. With group
+    /// commit, the second phase does: it comes after the write lock is released.
+    ///
+    /// # Errors
+    /// [`SYNC_FAILED`], or those of `sync`, the sync of the VFS below.
+    pub fn sync_commit(&self, sync: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
+        self.is_synced.store(true, SeqCst);
+        let Some(forced) = self.opened() else {
+            self.stats.synced();
+            return sync();
+        };
+        let in_group = self.groups() && !HAS_SUPER_JOURNAL.get();
+        if in_group && self.holds_write_lock.load(SeqCst) {
+            // Without the write lock, SQLite may go on to a checkpoint with this log without a second phase.
+            self.is_due.store(true, SeqCst);
+            return Ok(());
+        }
+        self.stats.synced();
+        forced.commit()
+    }
+
+    /// Ends a transaction: the write lock is released, and the program has no answer yet.
+    ///
+    /// # Errors
+    /// [`SYNC_FAILED`] if the commit is not durable, or may not be within the bound.
+    pub fn second_phase(&self) -> Result<(), Code> {
+        self.stats.committed();
+        self.turn.fetch_add(1, SeqCst);
+        if !self.is_committed.swap(false, SeqCst) {
+            return Ok(());
+        }
+        if self.is_due.swap(false, SeqCst) {
+            if planted!("sqlite-group-not-waited-for") {
+                return Ok(());
+            }
+            self.stats.synced();
+            return self.opened().ok_or(SYNC_FAILED)?.commit();
+        }
+        let within = self.force_within();
+        if within > 0 && !self.is_synced.load(SeqCst) {
+            self.is_bounded.store(true, SeqCst);
+            let forced = self.opened().ok_or(SYNC_FAILED)?;
+            return forced.commit_within(Duration::from_millis(within));
+        }
+        Ok(())
+    }
+
+    /// Fails if a sync of the log has failed, so that no statement builds on what may be lost.
+    ///
+    /// # Errors
+    /// [`SYNC_FAILED`].
+    pub fn check(&self) -> Result<(), Code> {
+        match self.failure() {
+            Some(reason) if !planted!("sqlite-failed-sync-forgotten") => {
+                crate::ffi::log(SYNC_FAILED, &reason);
+                Err(SYNC_FAILED)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the reason why the log cannot be made durable any more, and the remedy.
+    pub fn failure(&self) -> Option<String> {
+        self.forced().as_ref()?.failure()
+    }
+
+    /// Waits until the connection's commits are durable that were left to the background.
+    pub fn settle(&self) {
+        let forced = self.forced().take();
+        if let Some(forced) = forced.filter(|_| self.is_bounded.load(SeqCst)) {
+            let _ = forced.commit();
+        }
+    }
+}

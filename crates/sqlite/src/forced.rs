@@ -1,0 +1,83 @@
+//! Syncs of a write-ahead log that the connections of a process share.
+
+use crate::identity::Identity;
+use crate::stock::{Code, SYNC_FAILED};
+use logforce::file::File;
+use logforce::{Guarantee, Verdict};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// The logs of this process, by their paths.
+static LOGS: Mutex<Option<HashMap<PathBuf, Weak<Forced>>>> = Mutex::new(None);
+
+/// A write-ahead log that can be made durable. Connections write to it through the VFS below. This descriptor
+/// only syncs. SQLite never locks the log, so closing it releases no POSIX lock of the process.
+pub struct Forced {
+    file: File,
+    identity: Identity,
+}
+
+impl Forced {
+    /// Returns the log of the database `path`. `None` if it cannot be opened: syncs are left to the VFS below
+    /// then.
+    pub fn of(path: &Path) -> Option<Arc<Forced>> {
+        let mut path = path.as_os_str().to_owned();
+        path.push("-wal");
+        let path = PathBuf::from(path);
+        let identity = Identity::of(&path)?;
+        let mut logs = LOGS.lock().unwrap_or_else(PoisonError::into_inner);
+        let logs = logs.get_or_insert_default();
+        let known = logs.get(&path).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.identity == identity) {
+            return Some(known);
+        }
+        // SQLite works everywhere, so nothing is required; `logforce_durability` tells what a commit
+        // survives.
+        let options = File::options()
+            .calibrate(false)
+            .require(Guarantee::Nothing)
+            .require_verdict(Verdict::Contradicted);
+        match options.open(&path) {
+            Ok(file) => {
+                let forced = Arc::new(Forced { file, identity });
+                logs.retain(|_, log| log.strong_count() > 0);
+                logs.insert(path, Arc::downgrade(&forced));
+                Some(forced)
+            }
+            Err(e) => {
+                crate::ffi::log(Code(10), &format!("logforce: {e}"));
+                None
+            }
+        }
+    }
+
+    /// Returns true if the filesystem overwrites in place.
+    pub fn overwrites_in_place(&self) -> bool {
+        self.file.overwrites_in_place()
+    }
+
+    /// Makes everything durable that was written to the log before. Connections that commit at the same time
+    /// share one sync.
+    pub fn commit(&self) -> Result<(), Code> {
+        self.file.count_write();
+        let committed = self.file.commit();
+        committed.map(drop).map_err(|_| SYNC_FAILED)
+    }
+
+    /// Leaves that to the background, within a bound.
+    pub fn commit_within(&self, bound: Duration) -> Result<(), Code> {
+        self.file.count_write();
+        self.file.commit_within(bound).map_err(|_| SYNC_FAILED)
+    }
+
+    /// Returns the reason if a sync has failed.
+    pub fn failure(&self) -> Option<String> {
+        let failure = self.file.failure()?;
+        Some(format!(
+            "logforce: {failure}. Commits since the last sync may be lost. Close all connections to the \
+             database, repair the disk, and check what is in the database"
+        ))
+    }
+}

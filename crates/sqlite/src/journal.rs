@@ -1,0 +1,280 @@
+//! Rollback journals that are kept: the end of a transaction zeroes the journal's header, as
+//! `journal_mode=PERSIST` does, instead of deleting or cutting the file.
+//!
+//! A new file costs syncs of its directory, its size and its blocks with each transaction. A kept one is
+//! overwritten. SQLite without this VFS ignores a journal whose header is zero.
+
+use crate::gather::Gather;
+use crate::identity::Identity;
+use crate::stock::{Code, SYNC_DATA, StockFile};
+use logforce_device::planted;
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Header that is zeroed at the end of a transaction, bytes.
+const HEADER: [u8; 28] = [0; 28];
+/// Last bytes of a journal that names a super-journal, and first bytes of every journal.
+const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+/// Largest journal that is kept, bytes.
+const LONGEST_KEPT: u64 = 4 << 20;
+
+type Boxed = Box<dyn StockFile + Send>;
+
+/// The journals of this process, by their paths.
+static SLOTS: Mutex<Option<HashMap<PathBuf, Weak<Slot>>>> = Mutex::new(None);
+
+/// The rollback journal of a database, for all connections of the process to it. SQLite lets one of them at a
+/// time write.
+pub struct Slot {
+    path: PathBuf,
+    journal: Mutex<Option<Kept>>,
+    /// Number of connections of this process to the database.
+    connections: AtomicUsize,
+    /// True if a part of the journal is only in memory.
+    is_pending: AtomicBool,
+}
+
+/// A journal that is open, or is kept open for the next transaction.
+struct Kept {
+    file: Boxed,
+    identity: Identity,
+    gather: Gather,
+    /// Number of syncs in this transaction: 0 with `synchronous=OFF`, 1 with NORMAL, more with FULL.
+    syncs: u32,
+    /// Change at the end of the last transaction that was not carried out.
+    left: Left,
+}
+
+/// File that SQLite expects after its last transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// The one that is there.
+    Kept,
+    /// None.
+    Deleted,
+    /// An empty one.
+    Empty,
+}
+
+/// End of a transaction.
+pub enum Ended {
+    /// By the header: the file stays.
+    ByHeader,
+    /// Not yet: the file must be deleted.
+    Not {
+        /// True if the transaction was synced: the deletion must be, too.
+        is_synced: bool,
+    },
+}
+
+impl Slot {
+    /// Returns the journal of the database `path`, for a further connection.
+    pub fn of(path: &Path) -> Arc<Slot> {
+        let mut name = path.as_os_str().to_owned();
+        name.push("-journal");
+        let path = PathBuf::from(name);
+        let mut slots = slots();
+        let slots = slots.get_or_insert_default();
+        if let Some(slot) = slots.get(&path).and_then(Weak::upgrade) {
+            slot.connections.fetch_add(1, SeqCst);
+            return slot;
+        }
+        slots.retain(|_, slot| slot.strong_count() > 0);
+        let slot = Arc::new(Slot {
+            path: path.clone(),
+            journal: Mutex::new(None),
+            connections: AtomicUsize::new(1),
+            is_pending: AtomicBool::new(false),
+        });
+        slots.insert(path, Arc::downgrade(&slot));
+        slot
+    }
+
+    /// Returns the journal at `path`, if a database that it belongs to is open.
+    pub fn at(path: &Path) -> Option<Arc<Slot>> {
+        slots().as_ref()?.get(path)?.upgrade()
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if the file is kept that the path leads to. Another process may have deleted it.
+    fn is_current(&self, kept: &Kept) -> bool {
+        planted!("sqlite-journal-identity-unchecked")
+            || Identity::of(&self.path) == Some(kept.identity)
+    }
+
+    /// Begins a transaction. Opens the journal by `open` unless it is kept.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn open(&self, open: impl FnOnce() -> Result<Boxed, Code>) -> Result<(), Code> {
+        let mut journal = self.journal();
+        if journal.as_ref().is_none_or(|kept| !self.is_current(kept)) {
+            *journal = None;
+            let file = open()?;
+            let identity = Identity::of(&self.path).ok_or(Code(10))?;
+            *journal = Some(Kept {
+                file,
+                identity,
+                gather: Gather::default(),
+                syncs: 0,
+                left: Left::Kept,
+            });
+        }
+        if let Some(kept) = &mut *journal {
+            kept.syncs = 0;
+            kept.left = Left::Kept;
+        }
+        Ok(())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Kept) -> Result<T, Code>) -> Result<T, Code> {
+        let mut journal = self.journal();
+        let kept = journal.as_mut().ok_or(Code(10))?;
+        let done = act(kept);
+        self.is_pending.store(!kept.gather.is_empty(), SeqCst);
+        done
+    }
+
+    pub fn read(&self, buf: &mut [u8], at: u64) -> Result<(), Code> {
+        self.with(|kept| kept.gather.read(&mut *kept.file, buf, at))
+    }
+
+    pub fn write(&self, bytes: &[u8], at: u64) -> Result<(), Code> {
+        self.with(|kept| kept.gather.push(&mut *kept.file, bytes, at))
+    }
+
+    pub fn size(&self) -> Result<u64, Code> {
+        self.with(|kept| kept.gather.size(&mut *kept.file))
+    }
+
+    pub fn sync(&self, flags: c_int) -> Result<(), Code> {
+        self.with(|kept| {
+            kept.syncs += 1;
+            kept.gather.flush(&mut *kept.file)?;
+            kept.file.sync(flags)
+        })
+    }
+
+    /// Writes what is only in memory. The database file must not change before: a crash of the process would
+    /// find no journal to undo that.
+    pub fn flush(&self) -> Result<(), Code> {
+        if !self.is_pending.load(SeqCst) || planted!("sqlite-database-before-journal") {
+            return Ok(());
+        }
+        self.with(|kept| kept.gather.flush(&mut *kept.file))
+    }
+
+    /// Sets the length of the journal. An empty journal ends the transaction.
+    pub fn truncate(&self, len: u64) -> Result<(), Code> {
+        self.with(|kept| {
+            // With `synchronous=NORMAL` SQLite does not sync what follows, but the header must be zero before
+            // a later transaction overwrites the records behind it. A new length is ordered by the filesystem.
+            if len == 0 && kept.syncs != 1 && kept.may_stay()? {
+                kept.gather.discard();
+                kept.left = Left::Empty;
+                // SQLite syncs next.
+                return kept.gather.push(&mut *kept.file, &HEADER, 0);
+            }
+            kept.gather.flush(&mut *kept.file)?;
+            kept.file.truncate(len)
+        })
+    }
+
+    /// Ends the use of the journal by SQLite. Keeps the file.
+    pub fn close(&self) -> Result<(), Code> {
+        self.flush()
+    }
+
+    /// Ends a transaction in place of deleting the journal.
+    pub fn end_by_header(&self) -> Result<Ended, Code> {
+        let mut journal = self.journal();
+        let Some(kept) = &mut *journal else {
+            return Ok(Ended::Not { is_synced: false });
+        };
+        if !self.is_current(kept) || !kept.may_stay()? {
+            let is_synced = kept.syncs > 0;
+            *journal = None;
+            self.is_pending.store(false, SeqCst);
+            return Ok(Ended::Not { is_synced });
+        }
+        kept.gather.discard();
+        self.is_pending.store(false, SeqCst);
+        kept.file.write(&HEADER, 0)?;
+        // Otherwise the next transaction could overwrite records below a header that is still valid on the
+        // medium, and a power cut then undo a part of this transaction.
+        if kept.syncs > 0 && !planted!("sqlite-header-zeroed-unsynced") {
+            kept.file.sync(SYNC_DATA)?;
+        }
+        kept.left = Left::Deleted;
+        Ok(Ended::ByHeader)
+    }
+
+    /// Returns true if the journal is kept and its header is zero, so that no other process has a transaction
+    /// to undo. SQLite then need not look into it.
+    pub fn is_ended(&self) -> bool {
+        let mut journal = self.journal();
+        let Some(kept) = &mut *journal else {
+            return false;
+        };
+        let mut first = [1];
+        kept.left == Left::Deleted
+            && self.is_current(kept)
+            && kept.file.read(&mut first, 0).is_ok()
+            && first == [0]
+    }
+
+    /// Notes the end of a connection. Returns true if it was the last one, and a file is left that SQLite would
+    /// have deleted or emptied.
+    pub fn leave(&self) -> bool {
+        let was_last = self.connections.fetch_sub(1, SeqCst) == 1;
+        was_last
+            && self
+                .journal()
+                .as_ref()
+                .is_some_and(|kept| kept.left != Left::Kept)
+    }
+
+    /// Leaves the file as SQLite would have. The caller holds the database's reserved lock, so that no other
+    /// process uses the journal.
+    pub fn clear(&self) {
+        let mut journal = self.journal();
+        let Some(mut kept) = journal.take() else {
+            return;
+        };
+        let mut first = [1];
+        let is_ended = kept.file.read(&mut first, 0).is_ok() && first == [0];
+        if is_ended && self.is_current(&kept) {
+            match kept.left {
+                Left::Deleted => drop(std::fs::remove_file(&self.path)),
+                Left::Empty => drop(kept.file.truncate(0)),
+                Left::Kept => {}
+            }
+        }
+    }
+}
+
+impl Kept {
+    /// Returns true if the file may be used again. Not if it names a super-journal: SQLite looks for that name
+    /// at the end of the file, and would take a later journal for a part of that transaction.
+    fn may_stay(&mut self) -> Result<bool, Code> {
+        let size = self.gather.size(&mut *self.file)?;
+        if size > LONGEST_KEPT {
+            return Ok(false);
+        }
+        let mut last = [0; MAGIC.len()];
+        if let Some(at) = size.checked_sub(last.len() as u64) {
+            self.gather.read(&mut *self.file, &mut last, at)?;
+        }
+        Ok(last != MAGIC || planted!("sqlite-super-journal-kept"))
+    }
+}
+
+fn slots() -> MutexGuard<'static, Option<HashMap<PathBuf, Weak<Slot>>>> {
+    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
