@@ -217,6 +217,10 @@ pub const SIMULATION: &[KnownBug] = &[
 /// Bugs that the exhaustive suite catches: every bit, length, subset of names, pair of crashes.
 pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
+        "file-bound-not-kept",
+        "1: a commit is answered although an older one has exceeded its bound",
+    ),
+    bug(
         "header-checksum-ignored",
         "2: a batch header is believed as it is",
     ),

@@ -9,6 +9,7 @@
 mod exhaustive {
     mod backups;
     mod bits;
+    mod bounds;
     mod expect;
     mod failing_calls;
     mod imports;

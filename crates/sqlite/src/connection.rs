@@ -3,7 +3,7 @@
 use crate::forced::Forced;
 use crate::journal::Slot;
 use crate::stats::Stats;
-use crate::stock::{Code, SYNC_FAILED};
+use crate::stock::{CANNOT_OPEN, Code, SYNC_FAILED};
 use logforce_device::planted;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub struct Connection {
     /// Counts what ends a stage of the log: a lock, an unlock, a published commit.
     turn: AtomicU64,
     holds_write_lock: AtomicBool,
+    /// True once the connection has opened its write-ahead log by this VFS.
+    has_log: AtomicBool,
     /// True from a commit frame to the second phase of the commit.
     is_committed: AtomicBool,
     /// True if SQLite has asked for a sync of that commit.
@@ -38,9 +40,11 @@ pub struct Connection {
     /// True if a commit was left to the background.
     is_bounded: AtomicBool,
     forced: Mutex<Option<Arc<Forced>>>,
+    /// True if the log could not be opened for syncs.
+    is_unforced: AtomicBool,
     /// The rollback journal that is kept.
     pub slot: Arc<Slot>,
-    pub stats: Stats,
+    pub stats: Arc<Stats>,
 }
 
 impl Connection {
@@ -51,13 +55,15 @@ impl Connection {
             groups: AtomicBool::new(false),
             turn: AtomicU64::new(0),
             holds_write_lock: AtomicBool::new(false),
+            has_log: AtomicBool::new(false),
             is_committed: AtomicBool::new(false),
             is_synced: AtomicBool::new(false),
             is_due: AtomicBool::new(false),
             is_bounded: AtomicBool::new(false),
             forced: Mutex::new(None),
+            is_unforced: AtomicBool::new(false),
             slot,
-            stats: Stats::default(),
+            stats: Arc::default(),
         }
     }
 
@@ -85,6 +91,16 @@ impl Connection {
         self.groups.store(groups, SeqCst);
     }
 
+    /// Notes that the write-ahead log is open.
+    pub fn log_is_open(&self) {
+        self.has_log.store(true, SeqCst);
+    }
+
+    /// Returns false if the log was left to the VFS below, where no setting of this one has an effect.
+    pub fn has_log(&self) -> bool {
+        self.has_log.load(SeqCst)
+    }
+
     /// Returns a number that changes when a stage of the log ends.
     pub fn turn(&self) -> u64 {
         self.turn.load(SeqCst)
@@ -96,10 +112,26 @@ impl Connection {
         self.turn.fetch_add(1, SeqCst);
     }
 
+    /// Fails if a commit cannot be made durable as the settings ask for. Nothing has been committed yet.
+    ///
+    /// # Errors
+    /// `SQLITE_CANTOPEN`; the reason is in SQLite's log.
+    pub fn check_bound(&self) -> Result<(), Code> {
+        match self.force_within() > 0 && self.opened().is_none() {
+            true => Err(CANNOT_OPEN),
+            false => Ok(()),
+        }
+    }
+
     /// Notes that a transaction is in the file, with its commit frame.
     pub fn committed(&self) {
         self.is_committed.store(true, SeqCst);
         self.is_synced.store(false, SeqCst);
+    }
+
+    /// Returns the number of syncs of the log by this process.
+    pub fn log_syncs(&self) -> u64 {
+        self.forced().as_ref().map_or(0, |forced| forced.syncs())
     }
 
     fn forced(&self) -> MutexGuard<'_, Option<Arc<Forced>>> {
@@ -110,8 +142,9 @@ impl Connection {
     fn opened(&self) -> Option<Arc<Forced>> {
         let mut forced = self.forced();
         let needed = self.groups() || self.force_within() > 0 || self.stats.commits() > 0;
-        if forced.is_none() && needed {
+        if forced.is_none() && needed && !self.is_unforced.load(SeqCst) {
             *forced = Forced::of(&self.path);
+            self.is_unforced.store(forced.is_none(), SeqCst);
         }
         forced.clone()
     }
@@ -191,6 +224,7 @@ impl Connection {
     /// Waits until the connection's commits are durable that were left to the background.
     pub fn settle(&self) {
         let forced = self.forced().take();
+        self.is_unforced.store(false, SeqCst);
         if let Some(forced) = forced.filter(|_| self.is_bounded.load(SeqCst)) {
             let _ = forced.commit();
         }

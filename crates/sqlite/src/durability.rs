@@ -167,7 +167,8 @@ fn rule(settings: &Settings, synchronous: Synchronous) -> Rule {
 
 /// Returns the rule of `synchronous=NORMAL` with a write-ahead log.
 fn bounded(settings: &Settings) -> Rule {
-    let bound = settings.own.as_ref().map_or(0, |own| own.force_within());
+    let own = settings.own.as_ref().filter(|own| own.has_log());
+    let bound = own.map_or(0, |own| own.force_within());
     let (why, may_lose, advice) = match bound {
         0 => (
             "with synchronous=NORMAL only checkpoints sync the write-ahead log".to_owned(),

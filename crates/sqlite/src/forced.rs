@@ -4,6 +4,7 @@ use crate::identity::Identity;
 use crate::stock::{Code, SYNC_FAILED};
 use logforce::file::File;
 use logforce::{Guarantee, Verdict};
+use logforce_device::planted;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,13 +21,16 @@ pub struct Forced {
 }
 
 impl Forced {
-    /// Returns the log of the database `path`. `None` if it cannot be opened: syncs are left to the VFS below
+    /// Returns the log of a database. `None` if it cannot be opened: syncs are left to the VFS below
     /// then.
-    pub fn of(path: &Path) -> Option<Arc<Forced>> {
-        let mut path = path.as_os_str().to_owned();
+    pub fn of(database: &Path) -> Option<Arc<Forced>> {
+        let mut path = database.as_os_str().to_owned();
         path.push("-wal");
         let path = PathBuf::from(path);
         let identity = Identity::of(&path)?;
+        if planted!("sqlite-second-descriptor") {
+            drop(std::fs::File::open(database));
+        }
         let mut logs = LOGS.lock().unwrap_or_else(PoisonError::into_inner);
         let logs = logs.get_or_insert_default();
         let known = logs.get(&path).and_then(Weak::upgrade);
@@ -56,6 +60,11 @@ impl Forced {
     /// Returns true if the filesystem overwrites in place.
     pub fn overwrites_in_place(&self) -> bool {
         self.file.overwrites_in_place()
+    }
+
+    /// Returns the number of syncs, by all connections of the process.
+    pub fn syncs(&self) -> u64 {
+        self.file.stats().counters.syncs
     }
 
     /// Makes everything durable that was written to the log before. Connections that commit at the same time

@@ -6,6 +6,7 @@
 
 use crate::gather::Gather;
 use crate::identity::Identity;
+use crate::stats::Stats;
 use crate::stock::{Code, SYNC_DATA, StockFile};
 use logforce_device::planted;
 use std::collections::HashMap;
@@ -21,7 +22,8 @@ const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 /// Largest journal that is kept, bytes.
 const LONGEST_KEPT: u64 = 4 << 20;
 
-type Boxed = Box<dyn StockFile + Send>;
+/// A journal of the VFS below.
+pub type Boxed = Box<dyn StockFile + Send>;
 
 /// The journals of this process, by their paths.
 static SLOTS: Mutex<Option<HashMap<PathBuf, Weak<Slot>>>> = Mutex::new(None);
@@ -42,6 +44,8 @@ struct Kept {
     file: Boxed,
     identity: Identity,
     gather: Gather,
+    /// Counts of the connection whose transaction it is.
+    stats: Arc<Stats>,
     /// Number of syncs in this transaction: 0 with `synchronous=OFF`, 1 with NORMAL, more with FULL.
     syncs: u32,
     /// Change at the end of the last transaction that was not carried out.
@@ -108,29 +112,38 @@ impl Slot {
             || Identity::of(&self.path) == Some(kept.identity)
     }
 
-    /// Begins a transaction. Opens the journal by `open` unless it is kept.
+    /// Begins a transaction. Opens the journal by `open` unless it is kept. Returns false if `open` has no file
+    /// that can be kept.
     ///
     /// # Errors
     /// Those of `open`.
-    pub fn open(&self, open: impl FnOnce() -> Result<Boxed, Code>) -> Result<(), Code> {
+    pub fn open(
+        &self,
+        stats: &Arc<Stats>,
+        open: impl FnOnce() -> Result<Option<Boxed>, Code>,
+    ) -> Result<bool, Code> {
         let mut journal = self.journal();
         if journal.as_ref().is_none_or(|kept| !self.is_current(kept)) {
             *journal = None;
-            let file = open()?;
+            let Some(file) = open()? else {
+                return Ok(false);
+            };
             let identity = Identity::of(&self.path).ok_or(Code(10))?;
             *journal = Some(Kept {
                 file,
                 identity,
                 gather: Gather::default(),
+                stats: stats.clone(),
                 syncs: 0,
                 left: Left::Kept,
             });
         }
         if let Some(kept) = &mut *journal {
+            kept.stats = stats.clone();
             kept.syncs = 0;
             kept.left = Left::Kept;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Kept) -> Result<T, Code>) -> Result<T, Code> {
@@ -146,7 +159,15 @@ impl Slot {
     }
 
     pub fn write(&self, bytes: &[u8], at: u64) -> Result<(), Code> {
-        self.with(|kept| kept.gather.push(&mut *kept.file, bytes, at))
+        self.with(|kept| {
+            kept.stats.wrote(bytes.len());
+            kept.gather.push(&mut *kept.file, bytes, at)?;
+            match at == 0 && bytes.starts_with(&HEADER) {
+                // The end of a transaction: a crash of the process must not undo it, even without syncs.
+                true => kept.gather.flush(&mut *kept.file),
+                false => Ok(()),
+            }
+        })
     }
 
     pub fn size(&self) -> Result<u64, Code> {
@@ -156,6 +177,7 @@ impl Slot {
     pub fn sync(&self, flags: c_int) -> Result<(), Code> {
         self.with(|kept| {
             kept.syncs += 1;
+            kept.stats.synced();
             kept.gather.flush(&mut *kept.file)?;
             kept.file.sync(flags)
         })
@@ -178,8 +200,8 @@ impl Slot {
             if len == 0 && kept.syncs != 1 && kept.may_stay()? {
                 kept.gather.discard();
                 kept.left = Left::Empty;
-                // SQLite syncs next.
-                return kept.gather.push(&mut *kept.file, &HEADER, 0);
+                // With FULL, SQLite syncs next.
+                return kept.file.write(&HEADER, 0);
             }
             kept.gather.flush(&mut *kept.file)?;
             kept.file.truncate(len)
@@ -209,6 +231,7 @@ impl Slot {
         // Otherwise the next transaction could overwrite records below a header that is still valid on the
         // medium, and a power cut then undo a part of this transaction.
         if kept.syncs > 0 && !planted!("sqlite-header-zeroed-unsynced") {
+            kept.stats.synced();
             kept.file.sync(SYNC_DATA)?;
         }
         kept.left = Left::Deleted;

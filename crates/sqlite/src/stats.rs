@@ -35,7 +35,7 @@ impl Stats {
 
     /// Returns the counts as JSON. Those of the device are of all programs, and begin with the first call: to
     /// find the device takes as long as several commits.
-    pub fn json(&self, path: &Path) -> String {
+    pub fn json(&self, path: &Path, log_syncs: u64) -> String {
         let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
         if device.is_none() {
             *device = Counter::of(path).ok().and_then(|counter| {
@@ -55,6 +55,7 @@ impl Stats {
         serde_json::json!({
             "commits": self.commits(),
             "syncs": self.syncs.load(Relaxed),
+            "log_syncs": log_syncs,
             "bytes_written": self.bytes.load(Relaxed),
             "device_since_first_call": now,
         })

@@ -6,6 +6,8 @@ use std::ffi::c_int;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code(pub c_int);
 
+/// `SQLITE_CANTOPEN`.
+pub const CANNOT_OPEN: Code = Code(14);
 /// `SQLITE_IOERR_FSYNC`.
 pub const SYNC_FAILED: Code = Code(1034);
 /// `SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY`.

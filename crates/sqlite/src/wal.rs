@@ -60,6 +60,7 @@ impl<F: StockFile> Wal<F> {
     }
 
     pub fn read(&mut self, buf: &mut [u8], at: u64) -> Result<(), Code> {
+        self.begin_turn();
         self.gather.read(&mut self.file, buf, at)
     }
 
@@ -86,17 +87,25 @@ impl<F: StockFile> Wal<F> {
         Ok(())
     }
 
-    /// Returns to the first stage if the connection has ended its transaction since the last call.
+    /// Returns to the first stage if the connection has ended its transaction since the last call. What is
+    /// gathered then was rolled back. Written later, it would replace another connection's commit.
     fn begin_turn(&mut self) {
         let turn = self.connection.turn();
         if std::mem::replace(&mut self.turn, turn) != turn {
             self.stage = Stage::Frames;
+            if !planted!("sqlite-rolled-back-frames-kept") {
+                self.gather.discard();
+            }
         }
     }
 
     /// Writes the transaction to the file, and extends the file with zeroes: later commits then overwrite,
     /// and the filesystem need not record new blocks for each of them.
     fn end_transaction(&mut self) -> Result<(), Code> {
+        if let Err(e) = self.connection.check_bound() {
+            self.gather.discard();
+            return Err(e);
+        }
         let end = self.gather.end();
         let grows = end > self.known_len && {
             self.known_len = self.file.size()?;
@@ -140,8 +149,8 @@ impl<F: StockFile> Wal<F> {
     }
 
     pub fn sync(&mut self, flags: c_int) -> Result<(), Code> {
-        self.flush()?;
         self.begin_turn();
+        self.flush()?;
         if self.stage == Stage::Committed {
             return self.connection.sync_commit(|| self.file.sync(flags));
         }
@@ -151,17 +160,20 @@ impl<F: StockFile> Wal<F> {
     }
 
     pub fn truncate(&mut self, len: u64) -> Result<(), Code> {
+        self.begin_turn();
         self.flush()?;
         self.known_len = 0;
         self.file.truncate(len)
     }
 
     pub fn size(&mut self) -> Result<u64, Code> {
+        self.begin_turn();
         self.gather.size(&mut self.file)
     }
 
     /// Writes what is gathered, and waits until commits within a bound are durable.
     pub fn close(mut self) -> (F, Result<(), Code>) {
+        self.begin_turn();
         let flushed = self.flush();
         self.connection.settle();
         (self.file, flushed)

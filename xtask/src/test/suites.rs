@@ -65,7 +65,7 @@ const PARTS: [&[&str]; 4] = [
         "repairs",
         "page_file::bits",
     ],
-    &["backups", "lengths"],
+    &["backups", "bounds", "lengths"],
     &["pairs"],
     &[
         "imports",

@@ -379,6 +379,10 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "a submission does not wake the file's thread",
     ),
     bug(
+        "file-wake-thread-for-bound",
+        "a commit within a shorter bound does not wake the file's thread",
+    ),
+    bug(
         "file-wake-thread-to-end",
         "the end of a file does not wake its thread",
     ),

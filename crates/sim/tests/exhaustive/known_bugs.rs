@@ -9,7 +9,11 @@ const REPAIR_CRASHES: &str = "repairs::a_power_cut_in_a_repair_loses_nothing";
 const REPAIRS_LATER: &str = "repairs::what_was_cut_stays_cut";
 
 /// Test that must catch each bug. Other tests would only take time.
-const SUSPECTS: [(&str, &str); 34] = [
+const SUSPECTS: [(&str, &str); 35] = [
+    (
+        "file-bound-not-kept",
+        "bounds::commits_within_a_bound_wait_for_a_slow_device",
+    ),
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",

@@ -4,10 +4,13 @@ use crate::harness::explore;
 use crate::world::{METHODS, Word, World, below, one_in, pick};
 use logforce_commit::file::{Acknowledged, CommitHandle, File, Options, Prepare, Result};
 use logforce_core::Guarantee;
+use logforce_device::Runtime;
+use logforce_device::sync::AtomicU32;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake};
+use std::time::Duration;
 
 pub const DIR: &str = "/files";
 pub const NAME: &str = "slots";
@@ -388,5 +391,40 @@ fn file_prepares() {
         committing.join().expect("no thread panics");
         preparing.join().expect("no thread panics");
         slots.drop();
+    });
+}
+
+/// Commits within bounds become durable in time by the file's thread, also if a later one has a shorter bound.
+#[test]
+fn file_commits_within() {
+    explore("file_commits_within", || {
+        let world = World::new();
+        let clock = world.rt.with_clock();
+        let slots = Slots::open(&world, options());
+        let threads: Vec<_> = (0..2)
+            .map(|n| {
+                let slots = slots.clone();
+                world.spawn(move |world| {
+                    for slot in 10 * n..10 * n + 2 {
+                        let bound = Duration::from_millis(pick(&[4, 40]));
+                        slots.write(slot).expect("nothing fails");
+                        let committed = slots.file.commit_within(bound);
+                        committed.expect("nothing fails");
+                        if one_in(2) {
+                            let word = AtomicU32::new(0);
+                            world.rt.wait(&word, 0, Some(bound));
+                            stable(world, &[slot]);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        let completed = slots.completed();
+        slots.drop();
+        stable(&world, &completed);
+        drop(clock);
     });
 }

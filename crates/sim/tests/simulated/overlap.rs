@@ -71,7 +71,11 @@ fn commits(delays: Delays, threads: usize, time: Duration, options: Options) -> 
 fn a_disk_that_serves_many_at_once_gets_many() {
     for write in [1, 5] {
         let (write, threads) = (Duration::from_millis(write), 16);
-        let delays = Delays { write, depth: 32 };
+        let delays = Delays {
+            write,
+            depth: 32,
+            barrier: Duration::ZERO,
+        };
         let seen = commits(delays, threads, 600 * write, Options::new());
         let one = Options::new().max_in_flight_writes(1);
         let one = commits(delays, threads, 100 * write, one);
@@ -90,7 +94,11 @@ fn a_disk_that_serves_many_at_once_gets_many() {
 fn a_disk_that_serves_one_after_another_gets_one() {
     for threads in [2, 16] {
         let write = Duration::from_millis(1);
-        let delays = Delays { write, depth: 1 };
+        let delays = Delays {
+            write,
+            depth: 1,
+            barrier: Duration::ZERO,
+        };
         let seen = commits(delays, threads, 1000 * write, Options::new());
         let all: u64 = seen.beside.iter().sum();
         assert!(all - seen.beside[0] <= all / 10, "{:?}", seen.beside);
@@ -104,7 +112,11 @@ fn commits_that_do_not_come_again_are_not_waited_for() {
     let disk = SimDisk::new(
         SimOptions {
             blocking: true,
-            delays: Some(Delays { write, depth: 1 }),
+            delays: Some(Delays {
+                write,
+                depth: 1,
+                barrier: Duration::ZERO,
+            }),
             ..SimOptions::default()
         },
         1,

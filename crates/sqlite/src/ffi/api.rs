@@ -23,7 +23,7 @@ macro_rules! functions {
             ///
             /// # Safety
             /// `table` must be the third argument of an extension's entry point, called by SQLite 3.32 or
-            /// later: the table must have all entries up to `database_file_object`.
+            /// later: the table must have all entries up to `auto_extension`.
             unsafe fn of_table(table: *const *const c_void) -> Option<Api> {
                 $(
                     // SAFETY: the caller guarantees the length. Entries are function pointers or null, their
@@ -64,7 +64,6 @@ functions! {
     db_filename = 180: fn(*mut sqlite3, *const c_char) -> *const c_char;
     uri_parameter = 189: fn(*const c_char, *const c_char) -> *const c_char;
     auto_extension = 192: fn(Option<Entry>) -> c_int;
-    database_file_object = 251: fn(*const c_char) -> *mut sqlite3_file;
 }
 
 /// Number of `libversion_number` in the table.
@@ -173,7 +172,6 @@ pub fn keep_linked() {
             db_filename: sqlite3_db_filename,
             uri_parameter: sqlite3_uri_parameter,
             auto_extension: sqlite3_auto_extension,
-            database_file_object: sqlite3_database_file_object,
         };
         (functions, sys::sqlite3_log)
     });

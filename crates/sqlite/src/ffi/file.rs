@@ -1,6 +1,7 @@
 //! Methods of an open file, as SQLite calls them.
 
 use super::c::*;
+use super::names::Names;
 use super::pragma;
 use super::real::Real;
 use crate::connection::Connection;
@@ -15,19 +16,24 @@ use std::sync::Arc;
 /// Database file of a connection.
 pub struct Database {
     file: Real,
-    pub connection: Arc<Connection>,
+    connection: Arc<Connection>,
+    names: Names,
 }
 
 /// An open file of this VFS.
 pub enum Open {
     Database(Database),
     Wal(Wal<Real>),
-    Journal(Arc<Slot>, Arc<Connection>),
+    Journal(Arc<Slot>),
 }
 
 impl Database {
-    pub fn new(file: Real, connection: Arc<Connection>) -> Database {
-        Database { file, connection }
+    pub fn new(file: Real, connection: Arc<Connection>, names: Names) -> Database {
+        Database {
+            file,
+            connection,
+            names,
+        }
     }
 }
 
@@ -151,6 +157,7 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     };
     guarded(|| match *open {
         Open::Database(mut database) => {
+            database.names.forget();
             database.clear_journal();
             database.file.close()
         }
@@ -158,7 +165,7 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
             let (file, flushed) = wal.close();
             file.close().and(flushed)
         }
-        Open::Journal(slot, _) => slot.close(),
+        Open::Journal(slot) => slot.close(),
     })
 }
 
@@ -189,7 +196,7 @@ unsafe extern "C" fn read(file: *mut sqlite3_file, to: *mut c_void, len: c_int, 
         with(file, |open| match open {
             Open::Database(database) => database.file.read(buf, at),
             Open::Wal(wal) => wal.read(buf, at),
-            Open::Journal(slot, _) => slot.read(buf, at),
+            Open::Journal(slot) => slot.read(buf, at),
         })
     }
 }
@@ -214,10 +221,7 @@ unsafe extern "C" fn write(
                 database.file.write(bytes, at)
             }
             Open::Wal(wal) => wal.write(bytes, at),
-            Open::Journal(slot, connection) => {
-                connection.stats.wrote(len);
-                slot.write(bytes, at)
-            }
+            Open::Journal(slot) => slot.write(bytes, at),
         })
     }
 }
@@ -234,7 +238,7 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, len: i64) -> c_int {
                 database.file.truncate(len)
             }
             Open::Wal(wal) => wal.truncate(len),
-            Open::Journal(slot, _) => slot.truncate(len),
+            Open::Journal(slot) => slot.truncate(len),
         })
     }
 }
@@ -248,10 +252,7 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
                 database.file.sync(flags)
             }
             Open::Wal(wal) => wal.sync(flags),
-            Open::Journal(slot, connection) => {
-                connection.stats.synced();
-                slot.sync(flags)
-            }
+            Open::Journal(slot) => slot.sync(flags),
         })
     }
 }
@@ -263,7 +264,7 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size: *mut i64) -> c_int
             let len = match open {
                 Open::Database(database) => database.file.size(),
                 Open::Wal(wal) => wal.size(),
-                Open::Journal(slot, _) => slot.size(),
+                Open::Journal(slot) => slot.size(),
             }?;
             *size = i64::try_from(len).unwrap_or(i64::MAX);
             Ok(())

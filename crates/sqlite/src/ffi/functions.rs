@@ -222,7 +222,11 @@ unsafe extern "C" fn stats(
     // SAFETY: SQLite calls the function.
     unsafe {
         answer(context, count, values, |call| match call.connection()? {
-            Some(connection) => Ok(Value::Text(connection.stats.json(connection.path()))),
+            Some(connection) => Ok(Value::Text(
+                connection
+                    .stats
+                    .json(connection.path(), connection.log_syncs()),
+            )),
             None => Err(not_in_use(call)),
         });
     }

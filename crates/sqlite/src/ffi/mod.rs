@@ -10,6 +10,7 @@ mod c;
 mod file;
 mod functions;
 mod memory;
+mod names;
 mod pragma;
 mod real;
 mod vfs;

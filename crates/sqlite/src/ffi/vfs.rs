@@ -2,12 +2,13 @@
 
 use super::api::api;
 use super::c::*;
-use super::file::{Database, Open, REAL_AT, connection_of, guarded, memory_below, set_open};
+use super::file::{Database, Open, REAL_AT, guarded, memory_below, set_open};
 use super::memory::{Name, path};
+use super::names::Names;
 use super::pragma;
 use super::real::Real;
 use crate::connection::{Connection, HAS_SUPER_JOURNAL};
-use crate::journal::{Ended, Slot};
+use crate::journal::{Boxed, Ended, Slot};
 use crate::stock::Code;
 use crate::wal::Wal;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -201,24 +202,29 @@ unsafe fn open_own(
     let here =
         |name| unsafe { Real::open(below, name, Some(memory_below(file)), flags, flags_out) };
     if flags & OPEN_MAIN_DB != 0 {
+        // Only with this flag the name is in SQLite's memory for certain, and parameters follow it.
+        let has_parameters = flags & OPEN_URI != 0;
+        let file = here(name)?;
         let connection = Connection::new(path.clone(), Slot::of(&path));
         // SAFETY: see above.
-        if let Err(message) = unsafe { pragma::of_uri(&connection, name) } {
+        if has_parameters && let Err(message) = unsafe { pragma::of_uri(&connection, name) } {
+            connection.slot.leave();
             super::log(Code(ERROR), &message);
             return Err(Code(ERROR));
         }
-        let database = Database::new(here(name)?, Arc::new(connection));
+        let connection = Arc::new(connection);
+        // SAFETY: see above.
+        let names = unsafe { Names::of(name, has_parameters) };
+        names.register(&connection);
+        let database = Database::new(file, connection, names);
         return Ok(Some(Open::Database(database)));
     }
-    // SAFETY: the name of a journal or log lies in the memory of its connection.
-    let connection = || unsafe {
-        let api = api()?;
-        connection_of((api.database_file_object)(name))
-    };
+    let connection = || Names::connection(name, &path);
     if flags & OPEN_WAL != 0 {
         let Some(connection) = connection() else {
             return Ok(None);
         };
+        connection.log_is_open();
         return Ok(Some(Open::Wal(Wal::new(here(name)?, connection))));
     }
     // A journal that is only looked at must be one that nothing keeps open.
@@ -227,16 +233,21 @@ unsafe fn open_own(
             return Ok(None);
         };
         let slot = connection.slot.clone();
-        slot.open(|| {
+        let mut answered = flags;
+        let opened = slot.open(&connection.stats, || {
             // SAFETY: see above; the name is copied, because the file is used longer than this connection.
-            let real = unsafe { Real::open_kept(below, Name::of(name), flags, flags_out) }?;
-            Ok(Box::new(real))
+            let real = unsafe { Real::open_kept(below, Name::of(name), flags, &raw mut answered) }?;
+            // Without the permission to write, a file is opened for reading.
+            Ok((answered & OPEN_READWRITE != 0).then(|| Box::new(real) as Boxed))
         })?;
+        if !opened {
+            return Ok(None);
+        }
         if !flags_out.is_null() {
             // SAFETY: see above.
-            unsafe { *flags_out = flags };
+            unsafe { *flags_out = answered };
         }
-        return Ok(Some(Open::Journal(slot, connection)));
+        return Ok(Some(Open::Journal(slot)));
     }
     Ok(None)
 }

@@ -16,6 +16,7 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 pub(super) struct SimFile {
     pub at: Boot,
@@ -71,6 +72,11 @@ impl SimFile {
             Some(ends) => ends,
             None => return,
         };
+        self.wait_until(ends);
+        self.at.disk.lock().serving -= 1;
+    }
+
+    fn wait_until(&self, ends: Duration) {
         let word = AtomicU32::new(0);
         loop {
             let now = self.at.runtime.now();
@@ -79,7 +85,6 @@ impl SimFile {
             }
             self.at.runtime.wait(&word, 0, Some(ends - now));
         }
-        self.at.disk.lock().serving -= 1;
     }
 
     fn try_submit(&self, write: &Write) -> io::Result<u64> {
@@ -293,6 +298,10 @@ impl File for SimFile {
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
+        let delays = self.at.disk.lock().options.delays;
+        if let Some(delays) = delays.filter(|d| !d.barrier.is_zero()) {
+            self.wait_until(self.at.runtime.now() + delays.barrier);
+        }
         let (mut s, how) = self.at.look(Call::Barrier)?;
         let fault = s.step(|| format!("barrier {} {barrier:?}", self.name))?;
         let fault = fault.or(how.map(Fault::Refused));

@@ -11,6 +11,8 @@ pub struct Delays {
     pub write: Duration,
     /// Maximum number of writes that the disk serves at once; others wait.
     pub depth: usize,
+    /// Duration of a barrier.
+    pub barrier: Duration,
 }
 
 /// Properties of the disk and the filesystem of a [`SimDisk`](crate::SimDisk).
