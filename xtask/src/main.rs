@@ -11,6 +11,7 @@ mod platform;
 mod powercut;
 mod sim;
 mod soak;
+mod sqlite;
 mod test;
 mod workspace;
 
@@ -50,6 +51,8 @@ enum Commands {
     Fuzz(fuzz::Options),
     BenchGuard(guard::Options),
     Dist(dist::Options),
+    /// Builds the SQLite extension, and a wheel for Python that holds it, below `target/sqlite`.
+    Sqlite,
     /// Writes the listing of the public API, `crates/logforce/public-api.txt`, which `check` compares.
     PublicApi,
     /// Counts bad openings of doc comments and words to avoid in each part, and commits counts that
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Commands::Fuzz(options) => fuzz::command(&options),
         Commands::BenchGuard(options) => guard::command(&options),
         Commands::Dist(options) => dist::command(&options),
+        Commands::Sqlite => sqlite::command(),
         Commands::PublicApi => check::public_api::command(),
         Commands::Wording { part } => check::wording(part.as_deref()),
     };

@@ -162,8 +162,12 @@ impl Slot {
         self.with(|kept| {
             kept.stats.wrote(bytes.len());
             kept.gather.push(&mut *kept.file, bytes, at)?;
-            match at == 0 && bytes.starts_with(&HEADER) {
-                // The end of a transaction: a crash of the process must not undo it, even without syncs.
+            // The end of a transaction: a crash of the process must not undo it, even without syncs.
+            let is_end = at == 0 && bytes.starts_with(&HEADER);
+            // The name of a super-journal is complete. A rollback of another file of the transaction looks for
+            // it in this file by the file's name.
+            let names_super_journal = at > 0 && bytes == MAGIC;
+            match is_end || names_super_journal {
                 true => kept.gather.flush(&mut *kept.file),
                 false => Ok(()),
             }

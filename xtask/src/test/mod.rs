@@ -24,6 +24,7 @@ mod powercut;
 mod publish;
 mod scheduler;
 mod simulation;
+mod sqlite;
 mod stage;
 mod suites;
 mod temporary;

@@ -65,10 +65,22 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
+        what_for: "programs that load the SQLite extension",
+        deep: false,
+        packages: &[
+            package("sqlite3", "its shell"),
+            package("libsqlite3-dev", "its library for C"),
+            package(
+                "python3-venv",
+                "installs the wheel into a separate directory",
+            ),
+            package("binutils", "strip"),
+        ],
+    },
+    Group {
         what_for: "servers that run with the settings of `logforce advise`, or whose commits are traced",
         deep: true,
         packages: &[
-            package("sqlite3", "SQLite"),
             package("redis-server", "Redis"),
             package("redis-tools", "its client and its benchmark"),
             package("etcd-server", "etcd"),

@@ -4,7 +4,7 @@ use super::counts::Counts;
 use super::stage::{Stage, StageOutcome, StageReport};
 use super::{
     Setting, aarch64, archive, benches, clock, compiling, engines, fuzzing, host, interleavings,
-    macos, miri, packages, powercut, publish, simulation, suites, windows,
+    macos, miri, packages, powercut, publish, simulation, sqlite, suites, windows,
 };
 use crate::check;
 use anyhow::Result;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Stages that use the host's own target folder. One worker runs them in turn: two would wait for each
 /// other at cargo's lock.
-const HOST: [Stage; 9] = [
+const HOST: [Stage; 10] = [
     Stage::Fmt,
     Stage::Check,
     Stage::Clippy,
@@ -23,6 +23,7 @@ const HOST: [Stage; 9] = [
     Stage::Build,
     Stage::Examples,
     Stage::Tests,
+    Stage::Sqlite,
     Stage::Simulation,
 ];
 
@@ -51,7 +52,7 @@ const BESIDE: [Stage; 16] = [
 /// Returns the stages that a stage waits for.
 fn needs(stage: Stage) -> &'static [Stage] {
     match stage {
-        Stage::Tests => &[Stage::Packages],
+        Stage::Tests | Stage::Sqlite => &[Stage::Packages],
         // These three use Debian's cargo, which is one of the packages, so they run one after another.
         Stage::Windows => &[Stage::Packages],
         Stage::Macos => &[Stage::Packages, Stage::Windows],
@@ -284,6 +285,7 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
         Stage::Clippy | Stage::Docs | Stage::Build => host::run(stage, setting),
         Stage::Examples => host::examples(setting),
         Stage::Tests => suites::run(setting),
+        Stage::Sqlite => sqlite::run(setting),
         Stage::Exhaustive => suites::exhaustive(setting),
         Stage::Simulation => simulation::run(setting),
         Stage::Windows => windows::run(setting),

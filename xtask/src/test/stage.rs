@@ -22,6 +22,8 @@ pub enum Stage {
     Publish,
     /// Compiles the tests
     Build,
+    /// Loads the SQLite extension into the shell, C, Python and Rust; deep into Node
+    Sqlite,
     /// Compiles the examples as users do (deep)
     Examples,
     /// Makes a release, and checks that its command is small, static and runs where nothing else is (deep)
@@ -64,7 +66,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Stage; 26] = [
+    pub const ALL: [Stage; 27] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -72,6 +74,7 @@ impl Stage {
         Stage::Docs,
         Stage::Publish,
         Stage::Build,
+        Stage::Sqlite,
         Stage::Examples,
         Stage::Dist,
         Stage::Tests,
@@ -123,6 +126,7 @@ impl Stage {
         matches!(
             self,
             Stage::Packages
+                | Stage::Sqlite
                 | Stage::Dist
                 | Stage::Windows
                 | Stage::Macos

@@ -43,24 +43,25 @@ const VERSION: &CStr =
         Err(_) => c"unknown",
     };
 
-/// Registers the VFS, unless it is registered. Makes it the default VFS if wanted.
+/// Registers the VFS, unless it is registered. Makes it the default VFS if wanted. Returns false if another copy
+/// of this crate has registered it.
 ///
 /// # Errors
 /// In words.
-pub fn register(make_default: bool) -> Result<(), String> {
+pub fn register(make_default: bool) -> Result<bool, String> {
     let api = api().ok_or("SQLite has not been initialised")?;
     let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    let vfs = match &*registered {
-        Some(Pointer(vfs)) => vfs.as_ptr(),
+    let (vfs, is_own) = match &*registered {
+        Some(Pointer(vfs)) => (vfs.as_ptr(), true),
         None => {
             // SAFETY: the name ends with a zero.
             let other = unsafe { (api.vfs_find)(NAME.as_ptr()) };
             match other.is_null() {
-                true => new_vfs()?,
+                true => (new_vfs()?, true),
                 // Another copy of this crate, perhaps of another version. Two of them over each other would
                 // keep two descriptors of each journal.
                 // SAFETY: a registered VFS.
-                false if unsafe { is_ours(other) } => other,
+                false if unsafe { is_ours(other) } => (other, false),
                 false => return Err("another VFS is registered under the name logforce".to_owned()),
             }
         }
@@ -73,8 +74,10 @@ pub fn register(make_default: bool) -> Result<(), String> {
             "SQLite does not register the VFS logforce: error {rc}"
         ));
     }
-    *registered = NonNull::new(vfs).map(Pointer);
-    Ok(())
+    if is_own {
+        *registered = NonNull::new(vfs).map(Pointer);
+    }
+    Ok(is_own)
 }
 
 /// Returns true if a copy of this crate has made the VFS.
@@ -165,6 +168,12 @@ unsafe extern "C" fn open(
             None => {
                 if flags & OPEN_SUPER_JOURNAL != 0 {
                     HAS_SUPER_JOURNAL.set(true);
+                }
+                // SQLite may look for a super-journal's name in a journal that this process has open.
+                // SAFETY: see above.
+                let slot = (!name.is_null()).then(|| unsafe { path(name) }).flatten();
+                if let Some(slot) = slot.and_then(|path| Slot::at(&path)) {
+                    slot.flush()?;
                 }
                 // SAFETY: see above. A file of the VFS below fits into the memory, and is all its own.
                 let rc = unsafe {

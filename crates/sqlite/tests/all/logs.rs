@@ -10,7 +10,7 @@ fn log(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Readers of other VFSs read the file, which must have each frame before they are told of it.
+/// Readers of other VFSs read the file, which must have each frame before it is published.
 #[test]
 fn stock_sees_each_commit_at_once() {
     let dir = directory();

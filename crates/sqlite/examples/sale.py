@@ -1,6 +1,6 @@
 import logforce_sqlite
 
-db = logforce_sqlite.connect("till.db")
+db = logforce_sqlite.connect("sale.db")
 db.execute("PRAGMA journal_mode=WAL")
 db.execute("CREATE TABLE IF NOT EXISTS sale(cents INTEGER)")
 with db:

@@ -1,6 +1,6 @@
--- sqlite3 < till.sql, beside liblogforce_sqlite.so
+-- sqlite3 < sale.sql, beside liblogforce_sqlite.so
 .load ./liblogforce_sqlite
-.open file:till.db?vfs=logforce
+.open file:sale.db?vfs=logforce
 SELECT logforce_vfs_in_use();
 PRAGMA journal_mode=WAL;
 CREATE TABLE IF NOT EXISTS sale(cents INTEGER);
