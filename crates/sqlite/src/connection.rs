@@ -230,3 +230,99 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logforce::file::File;
+    use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
+
+    const BOUND: Duration = Duration::from_millis(20);
+
+    /// Runs `body` with a connection whose log is on a simulated disk.
+    fn with_connection(body: impl FnOnce(&SimRuntime, &SimDisk, &Connection)) {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        SimRuntime::run(1, |rt| {
+            let system = disk.system(rt);
+            system.make_directory(Path::new("/d")).unwrap();
+            let file = File::options().create(true);
+            let file = logforce::internal::open_file(&*system, "/d/x.db-wal", file).unwrap();
+            let path = Path::new("/d/x.db");
+            let connection = Connection::new(path.to_owned(), Slot::of(path));
+            *connection.forced() = Some(Arc::new(Forced::new(file)));
+            body(rt, &disk, &connection);
+        });
+    }
+
+    fn commit(connection: &Connection) -> Result<(), Code> {
+        connection.check()?;
+        connection.committed();
+        connection.second_phase()
+    }
+
+    #[test]
+    fn a_failed_sync_in_the_background_fails_every_later_statement() {
+        with_connection(|rt, disk, connection| {
+            connection.set_force_within(20);
+            commit(connection).unwrap();
+            rt.sleep(BOUND);
+            commit(connection).unwrap();
+            assert_eq!(connection.failure(), None);
+            disk.fail_at(disk.ops(), Fault::Io);
+            rt.sleep(BOUND);
+            assert_eq!(connection.check(), Err(SYNC_FAILED));
+            assert_eq!(commit(connection), Err(SYNC_FAILED));
+            let reason = connection.failure().unwrap();
+            assert!(reason.contains("x.db-wal"), "{reason}");
+            assert!(reason.contains("Close all connections"), "{reason}");
+        });
+    }
+
+    #[test]
+    fn a_failed_sync_of_a_group_fails_the_commit() {
+        with_connection(|_, disk, connection| {
+            connection.set_groups(true);
+            connection.write_lock(true);
+            connection.committed();
+            connection
+                .sync_commit(|| panic!("the group syncs"))
+                .unwrap();
+            connection.write_lock(false);
+            disk.fail_at(disk.ops(), Fault::Io);
+            assert_eq!(connection.second_phase(), Err(SYNC_FAILED));
+            assert_eq!(connection.check(), Err(SYNC_FAILED));
+        });
+    }
+
+    /// Bounded commits cost one sync for all that come within half of the bound.
+    #[test]
+    fn commits_within_a_bound_share_syncs() {
+        with_connection(|rt, disk, connection| {
+            connection.set_force_within(20);
+            let before = disk.counters().barriers;
+            for _ in 0..30 {
+                commit(connection).unwrap();
+                rt.sleep(Duration::from_millis(1));
+            }
+            let syncs = disk.counters().barriers - before;
+            assert!((2..=4).contains(&syncs), "{syncs}");
+            rt.sleep(BOUND);
+            let all = connection.log_syncs();
+            rt.sleep(BOUND);
+            assert_eq!(connection.log_syncs(), all);
+        });
+    }
+
+    #[cfg(planted)]
+    #[test]
+    fn planted_bugs_are_caught() {
+        let test = "connection::tests::a_failed_sync_in_the_background_fails_every_later_statement";
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env("LOGFORCE_PLANTED", "sqlite-failed-sync-forgotten")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(&format!("test {test} ... FAILED")), "{text}");
+    }
+}

@@ -17,17 +17,27 @@ static LOGS: Mutex<Option<HashMap<PathBuf, Weak<Forced>>>> = Mutex::new(None);
 /// only syncs. SQLite never locks the log, so closing it releases no POSIX lock of the process.
 pub struct Forced {
     file: File,
-    identity: Identity,
+    /// Identity of the file; `None` in tests, whose files are not on this machine.
+    identity: Option<Identity>,
 }
 
 impl Forced {
+    /// Makes the log of a file that is open.
+    #[cfg(test)]
+    pub fn new(file: File) -> Forced {
+        Forced {
+            file,
+            identity: None,
+        }
+    }
+
     /// Returns the log of a database. `None` if it cannot be opened: syncs are left to the VFS below
     /// then.
     pub fn of(database: &Path) -> Option<Arc<Forced>> {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
         let path = PathBuf::from(path);
-        let identity = Identity::of(&path)?;
+        let identity = Some(Identity::of(&path)?);
         if planted!("sqlite-second-descriptor") {
             drop(std::fs::File::open(database));
         }

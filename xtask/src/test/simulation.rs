@@ -57,6 +57,9 @@ pub fn planted(setting: &Setting) -> Result<StageOutcome> {
     let mut pages = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     pages.args(["test", "--quiet", "--locked", "-p", "logforce-pages"]);
     pages.args(["--test", "all", "--", "planted", "--nocapture"]);
+    let mut sqlite = cargo_with(KNOWN_BUGS, &setting.workspace)?;
+    sqlite.args(["test", "--quiet", "--locked", "-p", "logforce-sqlite"]);
+    sqlite.args(["--lib", "--test", "all", "--", "planted", "--nocapture"]);
     let mut archive = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     archive.args(["test", "--quiet", "--locked", "-p", "logforce-archive"]);
     archive.args(["--features", "s3", "--test", "chaos", "--", "planted"]);
@@ -66,6 +69,7 @@ pub fn planted(setting: &Setting) -> Result<StageOutcome> {
         ("planted", runs),
         ("planted-exhaustive", exhaustive),
         ("planted-pages", pages),
+        ("planted-sqlite", sqlite),
     ];
     // These two print what this machine lacks.
     for (log, words) in [

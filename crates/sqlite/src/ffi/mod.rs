@@ -38,9 +38,9 @@ pub unsafe fn extension_entry(
     let entered = unsafe {
         api::keep_table(table)
             .and_then(|()| register_all(make_default))
-            .and_then(|()| match db.is_null() {
-                true => Ok(()),
-                false => functions::add(db.cast())
+            .and_then(|is_own| match is_own && !db.is_null() {
+                false => Ok(()),
+                true => functions::add(db.cast())
                     .map_err(|rc| format!("cannot add the functions of logforce: error {rc}")),
             })
     };
@@ -66,16 +66,20 @@ pub fn register_linked(make_default: bool) -> Result<(), String> {
     if rc != c::OK {
         return Err(format!("SQLite cannot be initialised: error {rc}"));
     }
-    register_all(make_default)
+    register_all(make_default).map(drop)
 }
 
-fn register_all(make_default: bool) -> Result<(), String> {
+/// Registers the VFS and its functions. Returns false if another copy of this crate has done so, whose functions
+/// know its files.
+fn register_all(make_default: bool) -> Result<bool, String> {
     let api = api::api().ok_or("SQLite has not been initialised")?;
-    vfs::register(make_default)?;
+    if !vfs::register(make_default)? {
+        return Ok(false);
+    }
     // SAFETY: the function has the type of an entry point and lives as long as the process.
     let rc = unsafe { (api.auto_extension)(Some(new_connection)) };
     match rc {
-        c::OK => Ok(()),
+        c::OK => Ok(true),
         rc => Err(format!(
             "SQLite does not add functions to new connections: error {rc}"
         )),
