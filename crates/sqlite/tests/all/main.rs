@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod bounded;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod journals;
 #[cfg(planted)]
 mod known_bugs;

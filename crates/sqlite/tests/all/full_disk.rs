@@ -1,0 +1,87 @@
+//! A disk that is full at each write of a commit.
+
+use super::*;
+use logforce_testkit::loopfs::LoopFs;
+use rusqlite::ErrorCode;
+use std::fs::File;
+use std::io::Write;
+
+/// Bytes by which the free space grows from one attempt to the next.
+const STEP: usize = 4096;
+
+/// Makes a file that leaves about `free` bytes of the filesystem.
+fn fill(path: &Path, free: usize) {
+    let mut file = File::create(path).unwrap();
+    for piece in [1 << 20, 64 << 10, 4096] {
+        while file.write_all(&vec![1; piece]).is_ok() {}
+    }
+    file.sync_all().ok();
+    let len = file.metadata().unwrap().len();
+    file.set_len(len.saturating_sub(free as u64)).unwrap();
+    file.sync_all().unwrap();
+}
+
+/// Commits until the disk is full, at ten sizes of the free space. Every commit that was answered is there, and
+/// the database goes on once there is space.
+fn commits_until_full(dir: &Path, mode: &str, synchronous: &str, parameters: &str) {
+    let what = format!("{mode} {synchronous} {parameters}");
+    let path = dir.join("x.db");
+    let db = ours(&path, parameters);
+    set_up(&db, mode, synchronous);
+    db.execute_batch("PRAGMA cache_size=10").unwrap();
+    insert(&db, 3, 10);
+    let mut rows = 3;
+    let ballast = dir.join("ballast");
+    for attempt in 0..10 {
+        fill(&ballast, attempt * STEP);
+        let refused = (0..2000).find_map(|_| {
+            match db.execute("INSERT INTO t(b) VALUES (randomblob(9000))", ()) {
+                Ok(_) => {
+                    rows += 1;
+                    None
+                }
+                Err(e) => Some(e),
+            }
+        });
+        let refused = refused.unwrap_or_else(|| panic!("{what}: never full"));
+        assert_eq!(
+            refused.sqlite_error_code(),
+            Some(ErrorCode::DiskFull),
+            "{what}: {refused}"
+        );
+        std::fs::remove_file(&ballast).unwrap();
+        insert(&db, 1, 3000);
+        rows += 1;
+        check(&stock(&path), rows);
+    }
+    drop(db);
+    check(&stock(&path), rows);
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        std::fs::remove_file(dir.join(format!("x.db{suffix}"))).ok();
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_commits_and_loses_none() {
+    for kind in ["ext4", "xfs"] {
+        let size = if kind == "xfs" { 300 } else { 16 };
+        let home = directory();
+        let filesystem = match LoopFs::new(kind, size, home.path()) {
+            Ok(filesystem) => filesystem,
+            Err(skip) => {
+                logforce_testkit::skip!("{skip}");
+                continue;
+            }
+        };
+        for (mode, synchronous, parameters) in [
+            ("DELETE", "FULL", ""),
+            ("TRUNCATE", "FULL", ""),
+            ("PERSIST", "NORMAL", ""),
+            ("WAL", "FULL", ""),
+            ("WAL", "FULL", "&logforce_group_commit=1"),
+            ("WAL", "NORMAL", "&logforce_force_within=20"),
+        ] {
+            commits_until_full(filesystem.path(), mode, synchronous, parameters);
+        }
+    }
+}
