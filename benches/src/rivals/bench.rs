@@ -34,7 +34,7 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
             Entry::Absent { .. } => None,
         })
         .collect();
-    let filesystems = filesystem::all(flags)?;
+    let filesystems = filesystem::all(&flags.common.dir, &flags.filesystems)?;
     println!(
         "{} of {:?} each",
         count(flags.rounds, "round"),

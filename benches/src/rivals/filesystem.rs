@@ -1,8 +1,25 @@
 //! Filesystems of a run: the directory itself, and filesystems in images in that directory.
 
-use super::flags::{Flags, NO_LOOP};
 use super::place::Ground;
 use anyhow::{Context, Result, bail};
+use std::path::Path;
+
+/// Name of the directory itself in the list of filesystems.
+pub const NO_LOOP: &str = "none";
+
+/// Flags that choose the filesystems.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Filesystems {
+    /// Make filesystems (ext4, ext4-nojournal, xfs, btrfs) in images in --dir, each on a separate loop
+    /// device, so that its counters include this run only; needs root. `none` in the list is --dir
+    /// itself: with none,ext4,xfs one run compares all three
+    #[arg(long = "loop", value_name = "KINDS", value_delimiter = ',', default_value = NO_LOOP)]
+    pub names: Vec<String>,
+
+    /// Size of each such filesystem, MiB; its image takes the whole size. Bulk needs three times --bulk
+    #[arg(long, default_value_t = 4096, value_name = "MIB")]
+    loop_size: u64,
+}
 
 /// A filesystem of a run.
 pub struct Filesystem {
@@ -14,12 +31,12 @@ pub struct Filesystem {
     pub ground: Ground,
 }
 
-/// Creates all filesystems that the flags name, in their order.
+/// Creates all filesystems that the flags name, in their order, in `dir`.
 ///
 /// # Errors
 /// If a filesystem cannot be created, or is named twice.
-pub fn all(flags: &Flags) -> Result<Vec<Filesystem>> {
-    let names = &flags.filesystems;
+pub fn all(dir: &Path, flags: &Filesystems) -> Result<Vec<Filesystem>> {
+    let names = &flags.names;
     if let Some(twice) = names
         .iter()
         .enumerate()
@@ -27,13 +44,13 @@ pub fn all(flags: &Flags) -> Result<Vec<Filesystem>> {
     {
         bail!("--loop names {} twice: leave one out", twice.1);
     }
-    names.iter().map(|name| of(name, flags)).collect()
+    let of = |name: &String| of(dir, name, flags.loop_size);
+    names.iter().map(of).collect()
 }
 
-fn of(name: &str, flags: &Flags) -> Result<Filesystem> {
-    let kind = (name != NO_LOOP).then_some((name, flags.loop_size));
-    let ground = Ground::new(&flags.common.dir, kind)
-        .with_context(|| format!("cannot measure on `{name}`"))?;
+fn of(dir: &Path, name: &str, loop_size: u64) -> Result<Filesystem> {
+    let kind = (name != NO_LOOP).then_some((name, loop_size));
+    let ground = Ground::new(dir, kind).with_context(|| format!("cannot measure on `{name}`"))?;
     ground.write_all_blocks()?;
     let title = if kind.is_some() {
         format!("{name} in an image")
@@ -50,25 +67,23 @@ fn of(name: &str, flags: &Flags) -> Result<Filesystem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
 
-    fn flags(list: &str) -> Flags {
-        Flags::parse_from([
-            "rivals",
-            "--dir",
-            env!("CARGO_MANIFEST_DIR"),
-            "--loop",
-            list,
-        ])
+    fn named(list: &[&str]) -> Result<Vec<Filesystem>> {
+        let names = list.iter().map(|n| (*n).to_owned()).collect();
+        let flags = Filesystems {
+            names,
+            loop_size: 1,
+        };
+        all(Path::new(env!("CARGO_MANIFEST_DIR")), &flags)
     }
 
     #[test]
     fn the_directory_itself_is_one_and_no_other_is_taken_twice() {
-        let only = all(&flags(NO_LOOP)).unwrap();
+        let only = named(&[NO_LOOP]).unwrap();
         assert_eq!((only.len(), only[0].name.as_str()), (1, NO_LOOP));
         assert!(!only[0].ground.is_own_device());
-        for bad in ["none,none", "none,no-such-filesystem"] {
-            assert!(all(&flags(bad)).is_err(), "{bad}");
+        for bad in [["none", "none"], ["none", "no-such-filesystem"]] {
+            assert!(named(&bad).is_err(), "{bad:?}");
         }
     }
 }

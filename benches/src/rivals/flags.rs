@@ -1,14 +1,12 @@
 //! Command-line flags.
 
 use crate::place::Common;
+use crate::rivals::filesystem::Filesystems;
 use crate::rivals::records::BULK_RECORD;
 use crate::rivals::records::SHORTEST;
 use clap::Parser;
 use logforce_terminal::arguments;
 use std::time::Duration;
-
-/// Name of the directory itself in the list of filesystems.
-pub const NO_LOOP: &str = "none";
 
 /// Compares Logforce with other logs and stores. All write the same records in the same run, in turns;
 /// each commit is durable.
@@ -44,15 +42,8 @@ pub struct Flags {
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Make filesystems (ext4, ext4-nojournal, xfs, btrfs) in images in --dir, each on a separate loop
-    /// device, so that its counters include this run only; needs root. `none` in the list is --dir
-    /// itself: with none,ext4,xfs one run compares all three
-    #[arg(long = "loop", value_name = "KINDS", value_delimiter = ',', default_value = NO_LOOP)]
-    pub filesystems: Vec<String>,
-
-    /// Size of each such filesystem, MiB; its image takes the whole size. Bulk needs three times --bulk
-    #[arg(long, default_value_t = 4096, value_name = "MIB")]
-    pub loop_size: u64,
+    #[command(flatten)]
+    pub filesystems: Filesystems,
 }
 
 fn size(text: &str) -> Result<usize, String> {
@@ -79,6 +70,7 @@ fn bulk(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rivals::filesystem::NO_LOOP;
 
     #[test]
     fn flags_and_their_defaults() {
@@ -87,7 +79,7 @@ mod tests {
         assert_eq!(flags.threads, [1, 16, 64]);
         assert_eq!((flags.seconds, flags.rounds), (Duration::from_secs(1), 5));
         assert_eq!(
-            (flags.filesystems, flags.bulk),
+            (flags.filesystems.names, flags.bulk),
             (vec![NO_LOOP.to_owned()], 1 << 30)
         );
         let line = [
@@ -103,7 +95,7 @@ mod tests {
         ];
         let flags = Flags::try_parse_from(line).unwrap();
         assert_eq!((flags.records, flags.only.len()), (vec![4096], 2));
-        assert_eq!(flags.filesystems, [NO_LOOP, "xfs"]);
+        assert_eq!(flags.filesystems.names, [NO_LOOP, "xfs"]);
         for bad in ["8", "2MiB", "1GiB", "x"] {
             assert!(Flags::try_parse_from(["rivals", "--records", bad]).is_err());
         }
