@@ -7,6 +7,7 @@
 //! cargo bench --bench pages --features rivals     page files beside plain writes and other stores
 //! cargo bench --bench pairs                       one thread beside a raw loop; recovery, memory
 //! cargo bench --bench rivals --features rivals    beside other logs and stores; `rivals,go` has etcd's and HashiCorp's
+//! cargo bench --bench sqlite --features sqlite    SQLite with the VFS `logforce` beside its own
 //! cargo bench --bench tree --features trees       the example tree beside LMDB, redb and SQLite
 //! ```
 //!
@@ -28,5 +29,7 @@ pub mod pages;
 pub mod pairs;
 mod place;
 pub mod rivals;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 mod target;
 pub mod tree;

@@ -14,7 +14,7 @@
 mod apart;
 mod bench;
 mod bulk;
-mod filesystem;
+pub(crate) mod filesystem;
 mod flags;
 pub(crate) mod place;
 mod records;

@@ -209,6 +209,7 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-btree",
             "logforce-measure",
             "logforce-openraft",
+            "logforce-sqlite",
             "logforce-terminal",
             "logforce",
             "logforce-device",
