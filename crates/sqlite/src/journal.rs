@@ -201,7 +201,7 @@ impl Slot {
         self.with(|kept| {
             // With `synchronous=NORMAL` SQLite does not sync what follows, but the header must be zero before
             // a later transaction overwrites the records behind it. A new length is ordered by the filesystem.
-            if len == 0 && kept.syncs != 1 && kept.may_stay()? {
+            if len == 0 && kept.syncs != 1 && kept.may_stay() {
                 kept.gather.discard();
                 kept.left = Left::Empty;
                 // With FULL, SQLite syncs next.
@@ -223,7 +223,7 @@ impl Slot {
         let Some(kept) = &mut *journal else {
             return Ok(Ended::Not { is_synced: false });
         };
-        if !self.is_current(kept) || !kept.may_stay()? {
+        if !self.is_current(kept) || !kept.may_stay() {
             let is_synced = kept.syncs > 0;
             *journal = None;
             self.is_pending.store(false, SeqCst);
@@ -288,17 +288,18 @@ impl Slot {
 
 impl Kept {
     /// Returns true if the file may be used again. Not if it names a super-journal: SQLite looks for that name
-    /// at the end of the file, and would take a later journal for a part of that transaction.
-    fn may_stay(&mut self) -> Result<bool, Code> {
-        let size = self.gather.size(&mut *self.file)?;
-        if size > LONGEST_KEPT {
-            return Ok(false);
-        }
+    /// at the end of the file, and would take a later journal for a part of that transaction. An error counts as
+    /// no: SQLite's own way to end a transaction does not read.
+    fn may_stay(&mut self) -> bool {
+        let Ok(size) = self.gather.size(&mut *self.file) else {
+            return false;
+        };
         let mut last = [0; MAGIC.len()];
-        if let Some(at) = size.checked_sub(last.len() as u64) {
-            self.gather.read(&mut *self.file, &mut last, at)?;
-        }
-        Ok(last != MAGIC || planted!("sqlite-super-journal-kept"))
+        let read = size.checked_sub(last.len() as u64).map_or(Ok(()), |at| {
+            self.gather.read(&mut *self.file, &mut last, at)
+        });
+        let names_none = last != MAGIC || planted!("sqlite-super-journal-kept");
+        size <= LONGEST_KEPT && read.is_ok() && names_none
     }
 }
 

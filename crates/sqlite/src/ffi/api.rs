@@ -140,39 +140,38 @@ pub unsafe fn keep_table(table: *const c_void) -> Result<(), String> {
 }
 
 /// Keeps the functions of the SQLite that the program links.
+///
+/// # Errors
+/// Those of [`keep_table`].
 #[cfg(feature = "linked")]
-pub fn keep_linked() {
+pub fn keep_linked() -> Result<(), String> {
     use libsqlite3_sys as sys;
-    macro_rules! linked {
-        ($($name:ident: $function:ident,)*) => {
-            Api {
-                // SAFETY: the declarations in `c` have the layouts of those in `libsqlite3-sys`; only the
-                // names of the types differ.
-                $($name: unsafe { std::mem::transmute::<*const (), _>(sys::$function as *const ()) },)*
-            }
-        };
-    }
-    API.get_or_init(|| {
-        let functions = linked! {
-            column_text: sqlite3_column_text,
-            finalize: sqlite3_finalize,
-            free: sqlite3_free,
-            malloc: sqlite3_malloc,
-            result_error: sqlite3_result_error,
-            result_int: sqlite3_result_int,
-            result_text: sqlite3_result_text,
-            step: sqlite3_step,
-            value_text: sqlite3_value_text,
-            prepare_v2: sqlite3_prepare_v2,
-            file_control: sqlite3_file_control,
-            vfs_find: sqlite3_vfs_find,
-            vfs_register: sqlite3_vfs_register,
-            context_db_handle: sqlite3_context_db_handle,
-            create_function_v2: sqlite3_create_function_v2,
-            db_filename: sqlite3_db_filename,
-            uri_parameter: sqlite3_uri_parameter,
-            auto_extension: sqlite3_auto_extension,
-        };
-        (functions, sys::sqlite3_log)
-    });
+    let mut table = [std::ptr::null(); LOG + 26];
+    let mut set = |at: usize, function: *const ()| table[at] = function.cast::<c_void>();
+    set(36, sys::sqlite3_column_text as *const ());
+    set(57, sys::sqlite3_finalize as *const ());
+    set(58, sys::sqlite3_free as *const ());
+    set(
+        LIBVERSION_NUMBER,
+        sys::sqlite3_libversion_number as *const (),
+    );
+    set(68, sys::sqlite3_malloc as *const ());
+    set(80, sys::sqlite3_result_error as *const ());
+    set(82, sys::sqlite3_result_int as *const ());
+    set(85, sys::sqlite3_result_text as *const ());
+    set(94, sys::sqlite3_step as *const ());
+    set(109, sys::sqlite3_value_text as *const ());
+    set(116, sys::sqlite3_prepare_v2 as *const ());
+    set(127, sys::sqlite3_file_control as *const ());
+    set(141, sys::sqlite3_vfs_find as *const ());
+    set(142, sys::sqlite3_vfs_register as *const ());
+    set(149, sys::sqlite3_context_db_handle as *const ());
+    set(162, sys::sqlite3_create_function_v2 as *const ());
+    set(LOG, sys::sqlite3_log as *const ());
+    set(180, sys::sqlite3_db_filename as *const ());
+    set(189, sys::sqlite3_uri_parameter as *const ());
+    set(192, sys::sqlite3_auto_extension as *const ());
+    // SAFETY: the table has all entries up to the last one that is used, at the numbers that SQLite gives them.
+    // The declarations in `c` have the layouts of those in `libsqlite3-sys`.
+    unsafe { keep_table(table.as_ptr().cast()) }
 }

@@ -60,7 +60,7 @@ pub unsafe fn extension_entry(
 /// Registers the VFS and the functions with the SQLite that this program links.
 #[cfg(feature = "linked")]
 pub fn register_linked(make_default: bool) -> Result<(), String> {
-    api::keep_linked();
+    api::keep_linked()?;
     // SAFETY: the library is linked.
     let rc = unsafe { libsqlite3_sys::sqlite3_initialize() };
     if rc != c::OK {

@@ -54,9 +54,14 @@ impl Names {
         }
     }
 
-    /// Returns the connection of a journal or log.
+    /// Returns the connection to which SQLite's memory at this address belongs.
+    pub fn at(name: *const c_char) -> Option<Arc<Connection>> {
+        names().as_ref()?.get(&name.addr())?.upgrade()
+    }
+
+    /// Returns the connection of a journal or log with this path.
     pub fn connection(name: *const c_char, path: &Path) -> Option<Arc<Connection>> {
-        let connection = names().as_ref()?.get(&name.addr())?.upgrade()?;
+        let connection = Names::at(name)?;
         let text = path.as_os_str().as_encoded_bytes();
         let is_own = text.starts_with(connection.path().as_os_str().as_encoded_bytes());
         is_own.then_some(connection)

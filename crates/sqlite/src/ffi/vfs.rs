@@ -298,8 +298,8 @@ unsafe extern "C" fn access(
         if flags == ACCESS_EXISTS {
             let mut is_ended = false;
             guarded(|| {
-                let slot = path(name).and_then(|path| Slot::at(&path));
-                is_ended = slot.is_some_and(|slot| slot.is_ended());
+                let connection = Names::at(name);
+                is_ended = connection.is_some_and(|connection| connection.slot.is_ended());
                 Ok(())
             });
             if is_ended {
