@@ -17,6 +17,10 @@ thread_local! {
     pub static HAS_SUPER_JOURNAL: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Commits of a connection that SQLite's own VFS syncs. To open the log for syncs takes as long as about three
+/// commits, and saves a third of each commit that follows. Many programs commit only a few times.
+const COMMITS_BY_STOCK: u64 = 32;
+
 /// State that a connection's database file shares with its write-ahead log and its rollback journal. SQLite
 /// lets one thread at a time into a connection; the atomics only make that safe in Rust's eyes.
 pub struct Connection {
@@ -115,8 +119,9 @@ impl Connection {
     /// Fails if a commit cannot be made durable as the settings ask for. Nothing has been committed yet.
     ///
     /// # Errors
-    /// `SQLITE_CANTOPEN`; the reason is in SQLite's log.
-    pub fn check_bound(&self) -> Result<(), Code> {
+    /// [`SYNC_FAILED`], `SQLITE_CANTOPEN`; the reason is in SQLite's log.
+    pub fn check_commit(&self) -> Result<(), Code> {
+        self.check()?;
         match self.force_within() > 0 && self.opened().is_none() {
             true => Err(CANNOT_OPEN),
             false => Ok(()),
@@ -138,12 +143,15 @@ impl Connection {
         self.forced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what makes the log durable: from the second commit on, or if a setting needs it.
+    /// Returns what makes the log durable: after [`COMMITS_BY_STOCK`], or if a setting needs it.
     fn opened(&self) -> Option<Arc<Forced>> {
         let mut forced = self.forced();
-        let needed = self.groups() || self.force_within() > 0 || self.stats.commits() > 0;
+        let needed =
+            self.groups() || self.force_within() > 0 || self.stats.commits() >= COMMITS_BY_STOCK;
         if forced.is_none() && needed && !self.is_unforced.load(SeqCst) {
-            *forced = Forced::of(&self.path);
+            let mut known = self.slot.log.lock().unwrap_or_else(PoisonError::into_inner);
+            *forced = Forced::of(&self.path, known.upgrade());
+            *known = forced.as_ref().map(Arc::downgrade).unwrap_or_default();
             self.is_unforced.store(forced.is_none(), SeqCst);
         }
         forced.clone()
@@ -218,15 +226,23 @@ impl Connection {
 
     /// Returns the reason why the log cannot be made durable any more, and the remedy.
     pub fn failure(&self) -> Option<String> {
-        self.forced().as_ref()?.failure()
+        if let Some(forced) = &*self.forced() {
+            return forced.failure();
+        }
+        // A sync by another connection may have failed. A commit behind what that one lost would be lost too.
+        let log = self.slot.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.upgrade()?.failure()
     }
 
     /// Waits until the connection's commits are durable that were left to the background.
     pub fn settle(&self) {
         let forced = self.forced().take();
         self.is_unforced.store(false, SeqCst);
-        if let Some(forced) = forced.filter(|_| self.is_bounded.load(SeqCst)) {
-            let _ = forced.commit();
+        let forced = forced.filter(|_| self.is_bounded.load(SeqCst));
+        if let Some(forced) = forced.filter(|forced| forced.commit().is_err()) {
+            // SQLite ignores errors of closing.
+            let reason = forced.failure().unwrap_or_default();
+            crate::ffi::log(SYNC_FAILED, &reason);
         }
     }
 }
@@ -310,6 +326,23 @@ mod tests {
             let all = connection.log_syncs();
             rt.sleep(BOUND);
             assert_eq!(connection.log_syncs(), all);
+        });
+    }
+
+    /// A connection that has not committed yet stops, too: its commits would lie behind those that are lost.
+    #[test]
+    fn a_failed_sync_stops_every_connection_of_the_process() {
+        with_connection(|rt, disk, connection| {
+            connection.set_force_within(20);
+            let other = Connection::new(connection.path().to_owned(), connection.slot.clone());
+            let log = connection.forced().as_ref().map(Arc::downgrade);
+            *connection.slot.log.lock().unwrap() = log.unwrap();
+            commit(connection).unwrap();
+            assert_eq!(other.check(), Ok(()));
+            disk.fail_at(disk.ops(), Fault::Io);
+            rt.sleep(BOUND);
+            assert_eq!(other.check(), Err(SYNC_FAILED));
+            assert_eq!(other.check_commit(), Err(SYNC_FAILED));
         });
     }
 

@@ -181,8 +181,9 @@ fn bounded(settings: &Settings) -> Rule {
                 bound / 2
             ),
             format!(
-                "commits of the last {bound} ms, and those of other processes that have no bound; longer only \
-                 if the device does not finish a sync within {} ms, and then no further commit returns",
+                "commits of the last {bound} ms; all since the last sync if the program has ended without closing \
+                 the database, and those of other processes that have no bound. If the device does not finish a sync \
+                 within {} ms, no further commit returns until it has",
                 bound - bound / 2
             ),
             None,
@@ -260,9 +261,7 @@ fn combined(
     let survives = decides.guarantee >= Guarantee::PowerLoss;
     let may_lose = match survives && decides.verdict >= Verdict::Declared {
         true => rule.may_lose,
-        false if rule.may_lose == NOTHING_LOST => {
-            "commits that the storage did not keep".to_owned()
-        }
+        false if rule.may_lose == NOTHING_LOST => "what the storage did not keep".to_owned(),
         false => rule.may_lose,
     };
     Durability {
@@ -289,8 +288,7 @@ fn combined(
 
 fn summary(decides: &Assessment, may_lose: &str) -> String {
     let failures = match decides.guarantee {
-        Guarantee::Nothing => "not even the end of the program",
-        Guarantee::ProcessCrash => "a crash of the program, not a power cut",
+        Guarantee::ProcessCrash | Guarantee::Nothing => "a crash of the program, not a power cut",
         Guarantee::OsCrash => "a crash of the system, not a power cut",
         _ => "a power cut",
     };
@@ -300,7 +298,10 @@ fn summary(decides: &Assessment, may_lose: &str) -> String {
         Verdict::Implausible => "; but the device is faster than physics allows",
         _ => "",
     };
-    format!("A commit survives {failures}{doubt}. A power cut may take {may_lose}.")
+    match decides.guarantee {
+        Guarantee::Nothing => format!("No crash is survived for certain. One may take {may_lose}."),
+        _ => format!("A commit survives {failures}{doubt}. A power cut may take {may_lose}."),
+    }
 }
 
 impl Synchronous {

@@ -1,17 +1,13 @@
 //! Syncs of a write-ahead log that the connections of a process share.
 
 use crate::identity::Identity;
-use crate::stock::{Code, SYNC_FAILED};
+use crate::stock::{CANNOT_OPEN, Code, SYNC_FAILED};
 use logforce::file::File;
 use logforce::{Guarantee, Verdict};
 use logforce_device::planted;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// The logs of this process, by their paths.
-static LOGS: Mutex<Option<HashMap<PathBuf, Weak<Forced>>>> = Mutex::new(None);
 
 /// A write-ahead log that can be made durable. Connections write to it through the VFS below. This descriptor
 /// only syncs. SQLite never locks the log, so closing it releases no POSIX lock of the process.
@@ -31,40 +27,29 @@ impl Forced {
         }
     }
 
-    /// Returns the log of a database. `None` if it cannot be opened: syncs are left to the VFS below
-    /// then.
-    pub fn of(database: &Path) -> Option<Arc<Forced>> {
+    /// Opens the log of a database, unless `known` is that. `None` if it cannot be opened: syncs are left to the
+    /// VFS below then.
+    pub fn of(database: &Path, known: Option<Arc<Forced>>) -> Option<Arc<Forced>> {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
         let path = PathBuf::from(path);
         let identity = Some(Identity::of(&path)?);
-        if planted!("sqlite-second-descriptor") {
-            drop(std::fs::File::open(database));
-        }
-        let mut logs = LOGS.lock().unwrap_or_else(PoisonError::into_inner);
-        let logs = logs.get_or_insert_default();
-        let known = logs.get(&path).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| known.identity == identity) {
             return Some(known);
         }
-        // SQLite works everywhere, so nothing is required; `logforce_durability` tells what a commit
-        // survives.
+        if planted!("sqlite-second-descriptor") {
+            drop(std::fs::File::open(database));
+        }
+        // SQLite works everywhere, so nothing is required; `logforce_durability` tells what a commit survives.
         let options = File::options()
             .calibrate(false)
             .require(Guarantee::Nothing)
             .require_verdict(Verdict::Contradicted);
-        match options.open(&path) {
-            Ok(file) => {
-                let forced = Arc::new(Forced { file, identity });
-                logs.retain(|_, log| log.strong_count() > 0);
-                logs.insert(path, Arc::downgrade(&forced));
-                Some(forced)
-            }
-            Err(e) => {
-                crate::ffi::log(Code(10), &format!("logforce: {e}"));
-                None
-            }
-        }
+        let opened = options.open(&path);
+        let opened =
+            opened.inspect_err(|e| crate::ffi::log(CANNOT_OPEN, &format!("logforce: {e}")));
+        let file = opened.ok()?;
+        Some(Arc::new(Forced { file, identity }))
     }
 
     /// Returns true if the filesystem overwrites in place.
@@ -81,8 +66,7 @@ impl Forced {
     /// share one sync.
     pub fn commit(&self) -> Result<(), Code> {
         self.file.count_write();
-        let committed = self.file.commit();
-        committed.map(drop).map_err(|_| SYNC_FAILED)
+        self.file.commit().map(drop).map_err(|_| SYNC_FAILED)
     }
 
     /// Leaves that to the background, within a bound.

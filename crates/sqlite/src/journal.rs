@@ -4,12 +4,14 @@
 //! A new file costs syncs of its directory, its size and its blocks with each transaction. A kept one is
 //! overwritten. SQLite without this VFS ignores a journal whose header is zero.
 
+use crate::by_process::ByProcess;
+use crate::forced::Forced;
 use crate::gather::Gather;
 use crate::identity::Identity;
 use crate::stats::Stats;
-use crate::stock::{Code, SYNC_DATA, StockFile};
+use crate::stock::{Code, StockFile};
 use logforce_device::planted;
-use std::collections::HashMap;
+use std::convert::Infallible;
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -26,10 +28,10 @@ const LONGEST_KEPT: u64 = 4 << 20;
 pub type Boxed = Box<dyn StockFile + Send>;
 
 /// The journals of this process, by their paths.
-static SLOTS: Mutex<Option<HashMap<PathBuf, Weak<Slot>>>> = Mutex::new(None);
+static SLOTS: ByProcess<Slot> = ByProcess::new();
 
-/// The rollback journal of a database, for all connections of the process to it. SQLite lets one of them at a
-/// time write.
+/// Files beside a database that all connections of the process to it share: the rollback journal, and the
+/// write-ahead log. SQLite lets one of them at a time write.
 pub struct Slot {
     path: PathBuf,
     journal: Mutex<Option<Kept>>,
@@ -37,6 +39,8 @@ pub struct Slot {
     connections: AtomicUsize,
     /// True if a part of the journal is only in memory.
     is_pending: AtomicBool,
+    /// The write-ahead log, if one of the connections syncs it.
+    pub log: Mutex<Weak<Forced>>,
 }
 
 /// A journal that is open, or is kept open for the next transaction.
@@ -46,8 +50,12 @@ struct Kept {
     gather: Gather,
     /// Counts of the connection whose transaction it is.
     stats: Arc<Stats>,
-    /// Number of syncs in this transaction: 0 with `synchronous=OFF`, 1 with NORMAL, more with FULL.
-    syncs: u32,
+    /// Flags with which SQLite has asked for a sync in this transaction; `None` with `synchronous=OFF`.
+    syncs: Option<c_int>,
+    /// True if the file is durable as it is.
+    is_durable: bool,
+    /// True if SQLite has read the header: it undoes the transaction.
+    is_undoing: bool,
     /// Change at the end of the last transaction that was not carried out.
     left: Left,
 }
@@ -80,26 +88,23 @@ impl Slot {
         let mut name = path.as_os_str().to_owned();
         name.push("-journal");
         let path = PathBuf::from(name);
-        let mut slots = slots();
-        let slots = slots.get_or_insert_default();
-        if let Some(slot) = slots.get(&path).and_then(Weak::upgrade) {
-            slot.connections.fetch_add(1, SeqCst);
-            return slot;
-        }
-        slots.retain(|_, slot| slot.strong_count() > 0);
-        let slot = Arc::new(Slot {
-            path: path.clone(),
-            journal: Mutex::new(None),
-            connections: AtomicUsize::new(1),
-            is_pending: AtomicBool::new(false),
-        });
-        slots.insert(path, Arc::downgrade(&slot));
+        let make = || {
+            Ok(Slot {
+                path: path.clone(),
+                journal: Mutex::new(None),
+                connections: AtomicUsize::new(0),
+                is_pending: AtomicBool::new(false),
+                log: Mutex::default(),
+            })
+        };
+        let Ok::<_, Infallible>(slot) = SLOTS.get_or_try_make(&path, |_| true, make);
+        slot.connections.fetch_add(1, SeqCst);
         slot
     }
 
     /// Returns the journal at `path`, if a database that it belongs to is open.
     pub fn at(path: &Path) -> Option<Arc<Slot>> {
-        slots().as_ref()?.get(path)?.upgrade()
+        SLOTS.get(path)
     }
 
     fn journal(&self) -> MutexGuard<'_, Option<Kept>> {
@@ -134,14 +139,22 @@ impl Slot {
                 identity,
                 gather: Gather::default(),
                 stats: stats.clone(),
-                syncs: 0,
+                syncs: None,
+                is_durable: false,
+                is_undoing: false,
                 left: Left::Kept,
             });
         }
         if let Some(kept) = &mut *journal {
             kept.stats = stats.clone();
-            kept.syncs = 0;
+            kept.syncs = None;
+            kept.is_durable = false;
+            kept.is_undoing = false;
             kept.left = Left::Kept;
+            // Left by a transaction that could not be written. Its records protect no page of the database:
+            // they are written before the page is. Written now, they would replace another process's journal.
+            kept.gather.discard();
+            self.is_pending.store(false, SeqCst);
         }
         Ok(true)
     }
@@ -155,23 +168,14 @@ impl Slot {
     }
 
     pub fn read(&self, buf: &mut [u8], at: u64) -> Result<(), Code> {
-        self.with(|kept| kept.gather.read(&mut *kept.file, buf, at))
+        self.with(|kept| {
+            kept.is_undoing |= at < HEADER.len() as u64;
+            kept.gather.read(&mut *kept.file, buf, at)
+        })
     }
 
     pub fn write(&self, bytes: &[u8], at: u64) -> Result<(), Code> {
-        self.with(|kept| {
-            kept.stats.wrote(bytes.len());
-            kept.gather.push(&mut *kept.file, bytes, at)?;
-            // The end of a transaction: a crash of the process must not undo it, even without syncs.
-            let is_end = at == 0 && bytes.starts_with(&HEADER);
-            // The name of a super-journal is complete. A rollback of another file of the transaction looks for
-            // it in this file by the file's name.
-            let names_super_journal = at > 0 && bytes == MAGIC;
-            match is_end || names_super_journal {
-                true => kept.gather.flush(&mut *kept.file),
-                false => Ok(()),
-            }
-        })
+        self.with(|kept| kept.write(bytes, at))
     }
 
     pub fn size(&self) -> Result<u64, Code> {
@@ -180,10 +184,9 @@ impl Slot {
 
     pub fn sync(&self, flags: c_int) -> Result<(), Code> {
         self.with(|kept| {
-            kept.syncs += 1;
-            kept.stats.synced();
+            kept.syncs = Some(flags);
             kept.gather.flush(&mut *kept.file)?;
-            kept.file.sync(flags)
+            kept.sync(flags)
         })
     }
 
@@ -193,52 +196,50 @@ impl Slot {
         if !self.is_pending.load(SeqCst) || planted!("sqlite-database-before-journal") {
             return Ok(());
         }
-        self.with(|kept| kept.gather.flush(&mut *kept.file))
+        self.with(|kept| match kept.gather.flush(&mut *kept.file) {
+            // On a full disk SQLite could not undo the transaction otherwise. The records in memory protect no
+            // page of the database: they are written before the page is.
+            Err(_) if kept.is_undoing => Ok(()),
+            flushed => flushed,
+        })
     }
 
     /// Sets the length of the journal. An empty journal ends the transaction.
     pub fn truncate(&self, len: u64) -> Result<(), Code> {
-        self.with(|kept| {
-            // With `synchronous=NORMAL` SQLite does not sync what follows, but the header must be zero before
-            // a later transaction overwrites the records behind it. A new length is ordered by the filesystem.
-            if len == 0 && kept.syncs != 1 && kept.may_stay() {
-                kept.gather.discard();
-                kept.left = Left::Empty;
-                // With FULL, SQLite syncs next.
-                return kept.file.write(&HEADER, 0);
+        self.with(|kept| match len == 0 && kept.may_stay() {
+            true => kept.end(Left::Empty),
+            false => {
+                kept.gather.flush(&mut *kept.file)?;
+                kept.is_durable = false;
+                kept.file.truncate(len)
             }
-            kept.gather.flush(&mut *kept.file)?;
-            kept.file.truncate(len)
         })
     }
 
-    /// Ends the use of the journal by SQLite. Keeps the file.
+    /// Ends the use of the journal by SQLite. Keeps the file. What could not be written is dropped: it protects no
+    /// page of the database, and on a full disk it would keep readers out.
     pub fn close(&self) -> Result<(), Code> {
-        self.flush()
+        let flushed = self.flush();
+        self.with(|kept| {
+            kept.gather.discard();
+            flushed
+        })
     }
 
     /// Ends a transaction in place of deleting the journal.
     pub fn end_by_header(&self) -> Result<Ended, Code> {
         let mut journal = self.journal();
         let Some(kept) = &mut *journal else {
-            return Ok(Ended::Not { is_synced: false });
+            // A VFS above has opened the journal by another name. `synchronous` is not known here.
+            return Ok(Ended::Not { is_synced: true });
         };
+        self.is_pending.store(false, SeqCst);
         if !self.is_current(kept) || !kept.may_stay() {
-            let is_synced = kept.syncs > 0;
+            let is_synced = kept.syncs.is_some();
             *journal = None;
-            self.is_pending.store(false, SeqCst);
             return Ok(Ended::Not { is_synced });
         }
-        kept.gather.discard();
-        self.is_pending.store(false, SeqCst);
-        kept.file.write(&HEADER, 0)?;
-        // Otherwise the next transaction could overwrite records below a header that is still valid on the
-        // medium, and a power cut then undo a part of this transaction.
-        if kept.syncs > 0 && !planted!("sqlite-header-zeroed-unsynced") {
-            kept.stats.synced();
-            kept.file.sync(SYNC_DATA)?;
-        }
-        kept.left = Left::Deleted;
+        kept.end(Left::Deleted)?;
         Ok(Ended::ByHeader)
     }
 
@@ -250,7 +251,7 @@ impl Slot {
             return false;
         };
         let mut first = [1];
-        kept.left == Left::Deleted
+        kept.left != Left::Kept
             && self.is_current(kept)
             && kept.file.read(&mut first, 0).is_ok()
             && first == [0]
@@ -287,6 +288,48 @@ impl Slot {
 }
 
 impl Kept {
+    fn write(&mut self, bytes: &[u8], at: u64) -> Result<(), Code> {
+        self.stats.wrote(bytes.len());
+        self.is_durable = false;
+        self.gather.push(&mut *self.file, bytes, at)?;
+        // The end of a transaction: a crash of the process must not undo it, even without syncs.
+        let is_end = at == 0 && bytes.starts_with(&HEADER);
+        // The name of a super-journal is complete. A rollback of another file of the transaction looks for it in
+        // this file by the file's name.
+        let names_super_journal = at > 0 && bytes == MAGIC;
+        match is_end || names_super_journal {
+            true => self.gather.flush(&mut *self.file),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes the file durable. SQLite also asks for it when [`Kept::end`] has done so.
+    fn sync(&mut self, flags: c_int) -> Result<(), Code> {
+        if !self.is_durable {
+            self.stats.synced();
+            self.file.sync(flags)?;
+            self.is_durable = true;
+        }
+        Ok(())
+    }
+
+    /// Ends a transaction by zeroing the header, durably if the transaction was. Otherwise the next transaction
+    /// could overwrite records below a header that is still valid on the medium, and a power cut then undo a part
+    /// of this transaction.
+    fn end(&mut self, left: Left) -> Result<(), Code> {
+        self.gather.discard();
+        self.is_durable = false;
+        self.file.write(&HEADER, 0)?;
+        self.left = left;
+        match self
+            .syncs
+            .filter(|_| !planted!("sqlite-header-zeroed-unsynced"))
+        {
+            Some(flags) => self.sync(flags),
+            None => Ok(()),
+        }
+    }
+
     /// Returns true if the file may be used again. Not if it names a super-journal: SQLite looks for that name
     /// at the end of the file, and would take a later journal for a part of that transaction. An error counts as
     /// no: SQLite's own way to end a transaction does not read.
@@ -301,8 +344,4 @@ impl Kept {
         let names_none = last != MAGIC || planted!("sqlite-super-journal-kept");
         size <= LONGEST_KEPT && read.is_ok() && names_none
     }
-}
-
-fn slots() -> MutexGuard<'static, Option<HashMap<PathBuf, Weak<Slot>>>> {
-    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
 }

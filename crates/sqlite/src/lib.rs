@@ -39,6 +39,7 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod by_process;
 mod connection;
 mod durability;
 mod ffi;

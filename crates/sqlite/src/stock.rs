@@ -10,8 +10,6 @@ pub struct Code(pub c_int);
 pub const CANNOT_OPEN: Code = Code(14);
 /// `SQLITE_IOERR_FSYNC`.
 pub const SYNC_FAILED: Code = Code(1034);
-/// `SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY`.
-pub const SYNC_DATA: c_int = 0x12;
 
 /// Largest write that the unix VFS accepts with certainty, bytes: it cuts longer lengths to 17 bits.
 const LONGEST_WRITE: usize = 64 << 10;

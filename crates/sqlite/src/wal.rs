@@ -79,8 +79,9 @@ impl<F: StockFile> Wal<F> {
         match self.stage {
             Stage::Frames if is_commit_header(bytes) => self.stage = Stage::LastPage,
             Stage::LastPage => {
+                self.stage = Stage::Frames;
+                self.end_transaction()?;
                 self.stage = Stage::Committed;
-                return self.end_transaction();
             }
             _ => {}
         }
@@ -102,7 +103,7 @@ impl<F: StockFile> Wal<F> {
     /// Writes the transaction to the file, and extends the file with zeroes: later commits then overwrite,
     /// and the filesystem need not record new blocks for each of them.
     fn end_transaction(&mut self) -> Result<(), Code> {
-        if let Err(e) = self.connection.check_bound() {
+        if let Err(e) = self.connection.check_commit() {
             self.gather.discard();
             return Err(e);
         }
@@ -115,10 +116,11 @@ impl<F: StockFile> Wal<F> {
             self.flush()?;
         }
         if grows {
-            let fill = (end - self.known_len).max(self.known_len / 2);
+            let growth = end - self.known_len;
+            let fill = growth.max(self.known_len / 2);
             self.known_len = end;
-            if fill < LONGEST_FILL && self.connection.gains_by_overwriting() {
-                self.extend(end, fill.max(SHORTEST_FILL));
+            if growth < LONGEST_FILL && self.connection.gains_by_overwriting() {
+                self.extend(end, fill.clamp(SHORTEST_FILL, LONGEST_FILL));
             }
         }
         self.connection.committed();
@@ -149,6 +151,7 @@ impl<F: StockFile> Wal<F> {
     }
 
     pub fn sync(&mut self, flags: c_int) -> Result<(), Code> {
+        self.connection.check()?;
         self.begin_turn();
         self.flush()?;
         if self.stage == Stage::Committed {

@@ -1,7 +1,7 @@
 //! Commits within a bound: the caller goes on at once, and the file's thread syncs in time.
 
 use logforce_device::sync::{AtomicU64, Mutex};
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -11,8 +11,8 @@ const NEVER: u64 = u64::MAX;
 
 /// Commits that callers have left to the file's thread.
 pub(super) struct Bounded {
-    /// Writes to be covered, and the time of the call; oldest first.
-    waiting: Mutex<VecDeque<(u64, Duration)>>,
+    /// Times by which commits must be durable, whole milliseconds, and the writes to be covered.
+    waiting: Mutex<BTreeMap<u128, u64>>,
     /// Time at which the file's thread begins the next sync for them, nanoseconds.
     begin_at: AtomicU64,
 }
@@ -44,27 +44,27 @@ impl Bounded {
         self.begin_at.store(NEVER, SeqCst);
     }
 
-    /// Notes a commit whose caller goes on at `now`.
-    pub(super) fn note(&self, target: u64, now: Duration) {
+    /// Notes a commit whose caller goes on, and which must be durable at `deadline`. Deadlines within a
+    /// millisecond count as the earliest of them.
+    pub(super) fn note(&self, target: u64, deadline: Duration) {
         let waiting = self.waiting.lock();
         let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
-        waiting.push_back((target, now));
+        let covered = waiting.entry(deadline.as_millis()).or_default();
+        *covered = target.max(*covered);
     }
 
-    /// Returns the writes of the oldest commit that is as old as `bound` or older. Forgets those for which
-    /// `is_reached` returns true.
-    pub(super) fn overdue(
-        &self,
-        now: Duration,
-        bound: Duration,
-        is_reached: impl Fn(u64) -> bool,
-    ) -> Option<u64> {
+    /// Returns the writes of the commit whose deadline is the earliest, if it has passed. Forgets commits for
+    /// which `is_reached` returns true.
+    pub(super) fn overdue(&self, now: Duration, is_reached: impl Fn(u64) -> bool) -> Option<u64> {
         let waiting = self.waiting.lock();
         let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
-        while waiting.front().is_some_and(|(to, _)| is_reached(*to)) {
-            waiting.pop_front();
+        while waiting
+            .first_key_value()
+            .is_some_and(|(_, target)| is_reached(*target))
+        {
+            waiting.pop_first();
         }
-        let (target, since) = waiting.front()?;
-        (now.saturating_sub(*since) >= bound).then_some(*target)
+        let (deadline, target) = waiting.first_key_value()?;
+        (*deadline <= now.as_millis()).then_some(*target)
     }
 }

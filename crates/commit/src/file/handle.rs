@@ -54,7 +54,7 @@ impl Shared {
     }
 
     /// Leaves the commit of everything that is written to the file's thread, which begins the sync after half
-    /// of the bound. Waits first if a commit that was left to it earlier has exceeded the bound.
+    /// of the bound. Waits first if a commit that was left to it earlier has exceeded its bound.
     pub(super) fn commit_within(self: &Arc<Self>, bound: Duration) -> Result<()> {
         self.check()?;
         let target = self.target();
@@ -69,14 +69,14 @@ impl Shared {
         }
         // A slow device slows the callers down, instead of breaking the bound of what was answered before.
         let is_reached = |target| self.is_reached(target);
-        while let Some(overdue) = self.bounded.overdue(now, bound, is_reached) {
+        while let Some(overdue) = self.bounded.overdue(now, is_reached) {
             if planted!("file-bound-not-kept") {
                 break;
             }
             self.commit_to(overdue, true)?;
             now = self.runtime.now();
         }
-        self.bounded.note(target, now);
+        self.bounded.note(target, now + bound);
         Ok(())
     }
 

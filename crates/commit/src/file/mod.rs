@@ -137,7 +137,7 @@ impl File {
     }
 
     /// Returns at once, and makes every write durable within `bound` that has completed before this call. If
-    /// an earlier commit of this kind has exceeded the bound, waits for it first. So a commit is lost by a power
+    /// an earlier commit of this kind has exceeded its bound, waits for it first. So a commit is lost by a power
     /// cut only if its call had returned less than `bound` before the last such call returned. The file's
     /// thread begins the sync after half of the bound: the rest is for the device.
     ///

@@ -66,6 +66,8 @@ functions! {
     auto_extension = 192: fn(Option<Entry>) -> c_int;
 }
 
+/// Number of `vfs_register` in the table.
+const VFS_REGISTER: usize = 142;
 /// Number of `libversion_number` in the table.
 const LIBVERSION_NUMBER: usize = 67;
 /// Number of `log`, which takes any number of arguments.
@@ -91,17 +93,14 @@ pub fn log(code: c_int, message: &str) {
     }
 }
 
-/// Keeps the functions of the SQLite that loads the extension. The first SQLite of the process stays.
+/// Keeps the functions of the SQLite that loads the extension.
 ///
 /// # Errors
-/// In words, if that SQLite is too old.
+/// In words, if that SQLite is too old, or if another SQLite of the process has loaded the same copy.
 ///
 /// # Safety
 /// `table` must be what SQLite hands to an extension.
 pub unsafe fn keep_table(table: *const c_void) -> Result<(), String> {
-    if API.get().is_some() {
-        return Ok(());
-    }
     let table = table.cast::<*const c_void>();
     if table.is_null() {
         return Err(
@@ -109,6 +108,18 @@ pub unsafe fn keep_table(table: *const c_void) -> Result<(), String> {
              logforce_sqlite::register() in a program that links SQLite"
                 .to_owned(),
         );
+    }
+    if let Some((kept, _)) = API.get() {
+        // SAFETY: every SQLite that can load extensions has the entry.
+        let is_same = unsafe { *table.add(VFS_REGISTER) } == kept.vfs_register as *const c_void;
+        return match is_same {
+            true => Ok(()),
+            false => Err(
+                "another SQLite of this process uses this library: load a copy of the file under \
+                          another name"
+                    .to_owned(),
+            ),
+        };
     }
     // SAFETY: every SQLite that can load extensions has the function, without arguments.
     let version = unsafe {
@@ -164,7 +175,7 @@ pub fn keep_linked() -> Result<(), String> {
     set(116, sys::sqlite3_prepare_v2 as *const ());
     set(127, sys::sqlite3_file_control as *const ());
     set(141, sys::sqlite3_vfs_find as *const ());
-    set(142, sys::sqlite3_vfs_register as *const ());
+    set(VFS_REGISTER, sys::sqlite3_vfs_register as *const ());
     set(149, sys::sqlite3_context_db_handle as *const ());
     set(162, sys::sqlite3_create_function_v2 as *const ());
     set(LOG, sys::sqlite3_log as *const ());

@@ -44,7 +44,7 @@ pub struct FileMemory {
     open: *mut Open,
 }
 
-/// Offset of the file of the VFS below, bytes; aligned for any type.
+/// Offset of the file of the VFS below, bytes; it keeps the alignment of SQLite's memory.
 pub const REAL_AT: usize = size_of::<FileMemory>().next_multiple_of(16);
 
 /// Returns the memory for the file of the VFS below.
@@ -177,7 +177,9 @@ impl Database {
             return;
         }
         if self.file.lock(LOCK_SHARED) == OK {
-            if self.file.lock(LOCK_RESERVED) == OK {
+            // Not if the journal may be undone: other processes would see the reserved lock, and believe that its
+            // transaction still runs.
+            if slot.is_ended() && self.file.lock(LOCK_RESERVED) == OK {
                 slot.clear();
             }
             self.file.unlock(LOCK_NONE);
@@ -343,7 +345,8 @@ unsafe extern "C" fn sector_size(file: *mut sqlite3_file) -> c_int {
     // SAFETY: see above.
     match unsafe { &mut *(*file.cast::<FileMemory>()).open } {
         Open::Database(database) => database.file.sector_size(),
-        _ => 0,
+        Open::Wal(wal) => wal.file().sector_size(),
+        Open::Journal(_) => 0,
     }
 }
 
@@ -351,7 +354,8 @@ unsafe extern "C" fn device_characteristics(file: *mut sqlite3_file) -> c_int {
     // SAFETY: see above.
     match unsafe { &mut *(*file.cast::<FileMemory>()).open } {
         Open::Database(database) => database.file.device_characteristics(),
-        _ => 0,
+        Open::Wal(wal) => wal.file().device_characteristics(),
+        Open::Journal(_) => 0,
     }
 }
 

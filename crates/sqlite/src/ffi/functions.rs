@@ -148,6 +148,10 @@ impl Call<'_> {
 
     /// Returns the path of the database; `None` if it has no file.
     fn path(&self) -> Option<PathBuf> {
+        // Databases of SQLite's VFS for memory have names, and no files.
+        if self.vfs() == "memdb" {
+            return None;
+        }
         // SAFETY: the connection is open.
         let name = unsafe { (self.api.db_filename)(self.db, self.schema.as_ptr()) };
         // SAFETY: a text that lives as long as the database.

@@ -172,3 +172,25 @@ fn a_commit_makes_four_syncs_with_full_and_none_with_off() {
         }
     }
 }
+
+/// A transaction that spills syncs its journal more than once, also with NORMAL. The zeroed header must be durable
+/// before the next transaction overwrites the records: a power cut could undo a part otherwise. SQLite syncs the end
+/// only with FULL.
+#[test]
+fn the_end_is_synced_with_normal_too() {
+    for mode in ["DELETE", "TRUNCATE", "PERSIST"] {
+        let dir = directory();
+        let path = dir.path().join("x.db");
+        let db = prepared(&path, mode, "NORMAL", 200);
+        let syncs = || field(&db, "logforce_stats()", "syncs").as_u64().unwrap();
+        let before = syncs();
+        insert(&db, 1, 10);
+        // The journal, the database, the end.
+        assert_eq!(syncs() - before, 3, "{mode}");
+        db.execute_batch("BEGIN; UPDATE t SET b = randomblob(1000)")
+            .unwrap();
+        let spilled = syncs();
+        db.execute_batch("COMMIT").unwrap();
+        assert!(syncs() - spilled >= 3, "{mode}: the end is not synced");
+    }
+}

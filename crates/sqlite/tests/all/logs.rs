@@ -58,7 +58,7 @@ fn large_transactions_are_recovered_by_stock() {
     }
 }
 
-/// From the third commit on the log is longer than its frames, so that commits overwrite. SQLite without the
+/// After some commits the log is longer than its frames, so that commits overwrite. SQLite without the
 /// VFS finds the end of the frames.
 #[test]
 fn the_log_is_extended_with_zeroes() {
@@ -66,8 +66,7 @@ fn the_log_is_extended_with_zeroes() {
     let path = dir.path().join("x.db");
     let db = ours(&path, "");
     set_up(&db, "WAL", "FULL");
-    insert(&db, 1, 10);
-    insert(&db, 5, 10);
+    insert(&db, 40, 10);
     let len = std::fs::metadata(log(&path)).unwrap().len();
     insert(&db, 5, 10);
     if cfg!(unix) {
@@ -75,7 +74,7 @@ fn the_log_is_extended_with_zeroes() {
         assert_eq!(std::fs::metadata(log(&path)).unwrap().len(), len);
     }
     let after = directory();
-    check(&stock(&crashed(&path, after.path())), 11);
+    check(&stock(&crashed(&path, after.path())), 45);
 }
 
 #[test]
@@ -162,7 +161,7 @@ fn another_process_is_kept_out() {
     let path = dir.path().join("x.db");
     let db = ours(&path, "");
     set_up(&db, "WAL", "FULL");
-    insert(&db, 5, 10);
+    insert(&db, 40, 10);
     let ended = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "logs::another_process_is_kept_out"])
         .env("LOGFORCE_TEST_LOCKED", &path)
@@ -170,7 +169,26 @@ fn another_process_is_kept_out() {
         .unwrap();
     assert!(ended.success(), "another process took the log away");
     insert(&db, 5, 10);
-    check(&db, 10);
+    check(&db, 45);
+}
+
+/// A log stays longer than its frames also when it is long, as without checkpoints.
+#[test]
+fn a_long_log_is_extended_by_a_mebibyte() {
+    let dir = directory();
+    let path = dir.path().join("x.db");
+    let db = ours(&path, "");
+    set_up(&db, "WAL", "FULL");
+    db.execute_batch("PRAGMA wal_autocheckpoint=0; BEGIN")
+        .unwrap();
+    insert(&db, 100, 60_000);
+    db.execute_batch("COMMIT").unwrap();
+    insert(&db, 40, 10);
+    let len = std::fs::metadata(log(&path)).unwrap().len();
+    insert(&db, 60, 10);
+    let grown = std::fs::metadata(log(&path)).unwrap().len() - len;
+    assert!(cfg!(not(unix)) || grown % (64 << 10) == 0, "{grown}");
+    check(&stock(&path), 200);
 }
 
 /// Frames that a rolled-back transaction had spilled are gone with it: another connection has written there.
