@@ -16,6 +16,7 @@ pub const ROW: c_int = 100;
 pub const OK_LOAD_PERMANENTLY: c_int = 256;
 
 pub const OPEN_READWRITE: c_int = 0x2;
+pub const OPEN_CREATE: c_int = 0x4;
 pub const OPEN_URI: c_int = 0x40;
 pub const OPEN_MAIN_DB: c_int = 0x100;
 pub const OPEN_MAIN_JOURNAL: c_int = 0x800;

@@ -244,6 +244,11 @@ unsafe fn open_own(
         let slot = connection.slot.clone();
         let mut answered = flags;
         let opened = slot.open(&connection.stats, || {
+            // A hot journal to be undone. The VFS below syncs its directory only if it may create the file, and the
+            // next transaction would rely on a name that no sync covers.
+            if flags & OPEN_CREATE == 0 {
+                return Ok(None);
+            }
             // SAFETY: see above; the name is copied, because the file is used longer than this connection.
             let real = unsafe { Real::open_kept(below, Name::of(name), flags, &raw mut answered) }?;
             // Without the permission to write, a file is opened for reading.
