@@ -77,8 +77,9 @@ fn bounded_commits(seed: u64, threads: u64, barrier: Duration) -> (u64, Duration
             assert_eq!(medium[slot as usize * 512], 1 + slot as u8);
         }
     });
-    let seen = (*barriers.lock().unwrap(), *longest.lock().unwrap());
-    seen
+    let barriers = *barriers.lock().unwrap();
+    let longest = *longest.lock().unwrap();
+    (barriers, longest)
 }
 
 /// On a device that syncs within half of the bound no commit waits, and few syncs serve all.
