@@ -91,7 +91,8 @@ pub fn refused(code: &str, besides: &[Needed]) -> Option<StageOutcome> {
     versions_differ().map(|differ| StageOutcome::of(Counts::FAILED, vec![differ]))
 }
 
-fn missing<'n>(
+/// Returns the packages of the files that are not there.
+pub fn missing<'n>(
     needed: impl Iterator<Item = &'n Needed>,
     there: impl Fn(&Path) -> bool,
 ) -> Vec<&'static str> {

@@ -25,6 +25,7 @@ mod publish;
 mod scheduler;
 mod simulation;
 mod sqlite;
+mod sqlite_suite;
 mod stage;
 mod suites;
 mod temporary;
@@ -101,9 +102,12 @@ pub fn command(options: &Options) -> Result<bool> {
     #[cfg(unix)]
     without_core_files()?;
     let temp = temporary::path(&workspace);
+    let of_suite = temporary::of_suite(&workspace);
     end_all_on_ctrl_c(move || {
-        if let Err(e) = temporary::clean(&temp) {
-            eprintln!("left behind: {e:#}");
+        for dir in of_suite.iter().chain([&temp]) {
+            if let Err(e) = temporary::clean(dir) {
+                eprintln!("left behind: {e:#}");
+            }
         }
     })?;
     let tier = match options.deep {

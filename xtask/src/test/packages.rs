@@ -88,6 +88,16 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
+        what_for: "SQLite's own test suite",
+        deep: true,
+        packages: &[
+            package("tcl8.6-dev", "runs its tests"),
+            package("gcc", "compiles SQLite"),
+            package("make", "likewise"),
+            package("xz-utils", "unpacks its source"),
+        ],
+    },
+    Group {
         what_for: "fuzzing",
         deep: true,
         packages: &[package("g++", "compiles libFuzzer")],

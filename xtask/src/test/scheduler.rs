@@ -4,7 +4,7 @@ use super::counts::Counts;
 use super::stage::{Stage, StageOutcome, StageReport};
 use super::{
     Setting, aarch64, archive, benches, clock, compiling, engines, fuzzing, host, interleavings,
-    macos, miri, packages, powercut, publish, simulation, sqlite, suites, windows,
+    macos, miri, packages, powercut, publish, simulation, sqlite, sqlite_suite, suites, windows,
 };
 use crate::check;
 use anyhow::Result;
@@ -30,7 +30,7 @@ const HOST: [Stage; 10] = [
 /// Stages with separate target folders, or that compile nothing. Power cuts wait for the disk most of
 /// the time, so a stage that keeps the processors busy comes after them. The packages have their own
 /// worker, because they wait for the network and the disk.
-const BESIDE: [Stage; 16] = [
+const BESIDE: [Stage; 17] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
@@ -47,6 +47,7 @@ const BESIDE: [Stage; 16] = [
     Stage::ArchiveChaos,
     Stage::ArchiveServers,
     Stage::OpenraftKills,
+    Stage::SqliteSuite,
 ];
 
 /// Returns the stages that a stage waits for.
@@ -67,6 +68,8 @@ fn needs(stage: Stage) -> &'static [Stage] {
         // and its mounts in a separate namespace, so the tests' leak check does not see them.
         Stage::Powercut => &[Stage::Packages, Stage::Build],
         Stage::Engines => &[Stage::Packages, Stage::Build],
+        // The tests check that nothing appears in the directories for temporary files.
+        Stage::SqliteSuite => &[Stage::Packages, Stage::Build, Stage::Tests],
         _ => &[],
     }
 }
@@ -304,6 +307,7 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
         | Stage::ArchiveChaos
         | Stage::ArchiveServers
         | Stage::OpenraftKills => archive::run(stage, setting),
+        Stage::SqliteSuite => sqlite_suite::run(setting),
     }
 }
 

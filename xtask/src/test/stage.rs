@@ -63,10 +63,12 @@ pub enum Stage {
     ArchiveServers,
     /// Kills the log store for openraft 3,000 times, and nodes of a cluster 40 times (deep)
     OpenraftKills,
+    /// Runs SQLite's own test suite through the extension, and compares it with stock SQLite (deep)
+    SqliteSuite,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 27] = [
+    pub const ALL: [Stage; 28] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -94,6 +96,7 @@ impl Stage {
         Stage::ArchiveChaos,
         Stage::ArchiveServers,
         Stage::OpenraftKills,
+        Stage::SqliteSuite,
     ];
 
     pub fn name(self) -> String {
@@ -117,6 +120,7 @@ impl Stage {
             Stage::ArchiveChaos,
             Stage::ArchiveServers,
             Stage::OpenraftKills,
+            Stage::SqliteSuite,
         ];
         tier.is_deep() || !only_deep.contains(&self)
     }
@@ -137,6 +141,7 @@ impl Stage {
                 | Stage::ArchiveChaos
                 | Stage::ArchiveServers
                 | Stage::OpenraftKills
+                | Stage::SqliteSuite
         )
     }
 }

@@ -13,21 +13,49 @@ use std::time::{Duration, Instant};
 /// which `/tmp` often is not, and must leave nothing outside.
 ///
 /// Some tests of root's run programs as other users. Where these may not walk to the target folder, as
-/// in a checkout below `/root`, the directory is in `/var/tmp`. The target folder's device and inode
-/// are its name, so that a later run removes what a killed one left.
+/// in a checkout below `/root`, the directory is in `/var/tmp`.
 pub fn path(workspace: &Workspace) -> PathBuf {
+    named(workspace, "tests")
+}
+
+/// Returns the directories of SQLite's test suite: for its programs, and for the files of its tests. The
+/// latter are in memory where that is possible, because the suite syncs a hundred thousand times.
+pub fn of_suite(workspace: &Workspace) -> [PathBuf; 2] {
+    let memory = Path::new("/dev/shm");
+    let files = match memory.is_dir() {
+        true => unique(workspace, memory, "suite"),
+        false => named(workspace, "suite-files"),
+    };
+    [named(workspace, "suite"), files]
+}
+
+fn named(workspace: &Workspace, name: &str) -> PathBuf {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::MetadataExt;
         let elsewhere = Path::new("/var/tmp");
         let is_root = rustix::process::geteuid().is_root();
         if is_root && !all_may_enter(&workspace.target) && all_may_enter(elsewhere) {
-            let target = std::fs::metadata(&workspace.target);
-            let (device, inode) = target.map_or((0, 0), |m| (m.dev(), m.ino()));
-            return elsewhere.join(format!("logforce-tests-{device:x}-{inode:x}"));
+            return unique(workspace, elsewhere, name);
         }
     }
-    workspace.target.join("tmp-tests")
+    workspace.target.join(format!("tmp-{name}"))
+}
+
+/// Returns a path that only this workspace uses. The target folder's device and inode are in its name,
+/// so that a later run removes what a killed one left.
+fn unique(workspace: &Workspace, dir: &Path, name: &str) -> PathBuf {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let target = std::fs::metadata(&workspace.target);
+        let (device, inode) = target.map_or((0, 0), |m| (m.dev(), m.ino()));
+        dir.join(format!("logforce-{name}-{device:x}-{inode:x}"))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = workspace;
+        dir.join(format!("logforce-{name}"))
+    }
 }
 
 /// Returns true if all users may pass through each directory of that path, which has no links in it.
