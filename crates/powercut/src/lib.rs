@@ -19,5 +19,6 @@ pub mod process;
 mod raw;
 pub mod report;
 pub mod selfcheck;
+pub mod sqlite;
 pub mod started;
 pub mod subject;

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use logforce::Method;
 use logforce_crashtest::testbed::Image;
 use logforce_testkit::Rng;
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -28,6 +29,8 @@ pub enum Role {
     PageWork,
     /// Works a durable file: [`Job`](crate::files::Job).
     FileWork,
+    /// Works SQLite databases: [`Job`](crate::sqlite::Job).
+    SqliteWork,
     /// Runs a small program: [`RawJob`](crate::subject::raw::RawJob).
     Raw,
     /// Reads a log: [`readers::Reading`](crate::process::readers::Reading).
@@ -236,6 +239,11 @@ impl Started {
         let crashed = status.signal().is_some() || status.code() == Some(101);
         let bad = crashed || (must_succeed && !status.success());
         bad.then(|| format!("the process ended with {status}: {}", self.stderr()))
+    }
+
+    /// Returns true if this signal has ended it.
+    pub fn ended_by(&self, signal: Signal) -> bool {
+        self.status.and_then(|s| s.signal()) == Some(signal.as_raw())
     }
 
     /// Returns true if it ended badly, and not by [`kill`](Self::kill).

@@ -102,6 +102,7 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-crashtest",
             "logforce-device",
             "logforce-device-os",
+            "logforce-sqlite",
             "logforce-testkit",
         ],
         why: "it runs the shipped log on real filesystems, on a layer that drops forces; no crate \

@@ -74,6 +74,20 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
                     "60",
                 ],
             ),
+            (
+                "sqlite-files",
+                &[
+                    "sqlite",
+                    "--filesystem",
+                    "ext4",
+                    "--cycles",
+                    "4",
+                    "--states",
+                    "20",
+                    "--kills",
+                    "8",
+                ],
+            ),
             ("kills", &["process", "--only", "kill", "--kills", "120"]),
             (
                 "injected",
@@ -84,6 +98,7 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
             ("powercut", &["suite"]),
             ("page-files", &["pages"]),
             ("files", &["files"]),
+            ("sqlite-files", &["sqlite", "--stock", "20"]),
             ("process-faults", &["process"]),
         ],
     }

@@ -6,6 +6,7 @@ mod planted;
 mod print;
 mod process;
 mod slow;
+mod sqlite;
 mod suite;
 
 use anyhow::Result;
@@ -14,7 +15,7 @@ use logforce_crashtest::role;
 use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
 use logforce_powercut::process::{contention, inject, readers};
 use logforce_powercut::started::{Role, Workload};
-use logforce_powercut::{files as file, pages as page_file, subject};
+use logforce_powercut::{files as file, pages as page_file, sqlite as database, subject};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -37,6 +38,8 @@ enum Command {
     Pages(pages::Args),
     /// A naive engine on a durable file: live cuts, replayed states.
     Files(files::Args),
+    /// SQLite on the VFS `logforce`: live cuts, replayed states, kills beside stock SQLite.
+    Sqlite(sqlite::Args),
     /// Runs `logforce powercut` alone, on disks that are honest and on disks that lie.
     Own(suite::Args),
     /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
@@ -72,6 +75,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
         Command::Pages(args) => enclosed(&args.filesystems(), |home| pages::run(&args, home)),
         Command::Files(args) => enclosed(&args.filesystems(), |home| files::run(&args, home)),
+        Command::Sqlite(args) => enclosed(&args.filesystems(), |home| sqlite::run(&args, home)),
         Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
         Command::Planted(args) => planted::run(&args),
         Command::Slow(args) => enclosed(&args.filesystems(), |home| slow::run(&args, home)),
@@ -87,6 +91,7 @@ fn play(role: Role, job: &str) -> Result<()> {
         }
         Role::PageWork => page_file::work(&serde_json::from_str(job)?),
         Role::FileWork => file::work(&serde_json::from_str(job)?),
+        Role::SqliteWork => database::work(&serde_json::from_str(job)?),
         Role::Raw => subject::raw::run(&serde_json::from_str(job)?),
         Role::Read => readers::role_read(job),
         Role::Contention => contention::role_contention(job),
