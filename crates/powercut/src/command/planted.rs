@@ -103,6 +103,56 @@ const OF_FILES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Live cuts and replayed states of each mode of SQLite.
+const SQLITE_CYCLES: &str = "40";
+const SQLITE_STATES: &str = "200";
+/// Kills of each mode.
+const SQLITE_KILLS: &str = "150";
+
+/// The bugs of the SQLite VFS that power cuts show.
+const SQLITE_CUT: &[(&str, &str)] = &[
+    (
+        "sqlite-header-zeroed-unsynced",
+        "a journal is there again after its transaction was acknowledged",
+    ),
+    (
+        "sqlite-group-not-waited-for",
+        "a commit returns before the sync of its group",
+    ),
+    (
+        "sqlite-checkpoint-unsynced",
+        "a checkpoint overwrites pages before the log is durable",
+    ),
+    (
+        "file-bound-not-kept",
+        "a bounded commit does not wait for older ones that exceed the bound",
+    ),
+];
+
+/// The bugs of the SQLite VFS that kills show, with stock SQLite beside it.
+const SQLITE_KILLED: &[(&str, &str)] = &[
+    (
+        "sqlite-visible-before-written",
+        "a commit is published before its frames are in the file",
+    ),
+    (
+        "sqlite-rolled-back-frames-kept",
+        "frames that were rolled back overwrite another connection's commit",
+    ),
+    (
+        "sqlite-journal-identity-unchecked",
+        "a journal is kept that another process has deleted",
+    ),
+    (
+        "sqlite-database-before-journal",
+        "a page is overwritten before its former content is in the journal",
+    ),
+    (
+        "sqlite-super-journal-kept",
+        "a journal is kept that names a super-journal",
+    ),
+];
+
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Only these.
@@ -141,7 +191,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut files = vec!["files", "--unchecked", "--first", "--filesystem"];
     files.extend([&args.filesystem, "--cycles", FILE_CYCLES]);
     files.extend(["--states", FILE_STATES]);
-    let all = [(BUGS, &cuts[..]), (INJECTED, &calls), (OF_FILES, &files)];
+    let sqlite = ["sqlite", "--unchecked", "--first"];
+    let mut sqlite_cuts = sqlite.to_vec();
+    sqlite_cuts.extend(["--filesystem", &args.filesystem, "--cycles", SQLITE_CYCLES]);
+    sqlite_cuts.extend(["--states", SQLITE_STATES, "--kills", "0"]);
+    let mut sqlite_kills = sqlite.to_vec();
+    sqlite_kills.extend(["--filesystem", "ext4", "--cycles", "0", "--states", "0"]);
+    sqlite_kills.extend(["--kills", SQLITE_KILLS]);
+    let all = [
+        (BUGS, &cuts[..]),
+        (INJECTED, &calls),
+        (OF_FILES, &files),
+        (SQLITE_CUT, &sqlite_cuts),
+        (SQLITE_KILLED, &sqlite_kills),
+    ];
     let all = all.into_iter();
     let all: Vec<_> = all
         .flat_map(|(bugs, words)| bugs.iter().map(move |bug| (bug, words)))
