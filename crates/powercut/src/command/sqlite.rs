@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, default_value_t = 40)]
     cycles: u64,
     /// Number of replayed crash states that count, of each.
-    #[arg(long, default_value_t = 400)]
+    #[arg(long, default_value_t = 250)]
     states: u64,
     /// Number of live cuts and of states of stock SQLite that count, of each, for comparison.
     #[arg(long, default_value_t = 0)]
