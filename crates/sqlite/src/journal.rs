@@ -291,6 +291,7 @@ impl Kept {
     fn write(&mut self, bytes: &[u8], at: u64) -> Result<(), Code> {
         self.stats.wrote(bytes.len());
         self.is_durable = false;
+        self.is_undoing = false;
         self.gather.push(&mut *self.file, bytes, at)?;
         // The end of a transaction: a crash of the process must not undo it, even without syncs.
         let is_end = at == 0 && bytes.starts_with(&HEADER);

@@ -5,6 +5,7 @@
 //! names, which say nothing; their journals and logs are left to the VFS below.
 
 use crate::connection::Connection;
+use logforce_device::planted;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
@@ -54,8 +55,18 @@ impl Names {
         }
     }
 
+    /// Returns the connection whose journal has its name at this address. Its log is another matter: without the
+    /// journal the log may be there.
+    pub fn of_journal(name: *const c_char) -> Option<Arc<Connection>> {
+        let connection = Names::at(name)?;
+        // SAFETY: the address is the one of a name of this connection, which SQLite has handed over.
+        let text = unsafe { CStr::from_ptr(name) };
+        let is_journal = text.to_bytes().ends_with(b"-journal");
+        (is_journal || planted!("sqlite-log-unseen")).then_some(connection)
+    }
+
     /// Returns the connection to which SQLite's memory at this address belongs.
-    pub fn at(name: *const c_char) -> Option<Arc<Connection>> {
+    fn at(name: *const c_char) -> Option<Arc<Connection>> {
         names().as_ref()?.get(&name.addr())?.upgrade()
     }
 

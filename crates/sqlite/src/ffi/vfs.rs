@@ -303,7 +303,7 @@ unsafe extern "C" fn access(
         if flags == ACCESS_EXISTS {
             let mut is_ended = false;
             guarded(|| {
-                let connection = Names::at(name);
+                let connection = Names::of_journal(name);
                 is_ended = connection.is_some_and(|connection| connection.slot.is_ended());
                 Ok(())
             });

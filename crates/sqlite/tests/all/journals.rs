@@ -194,3 +194,22 @@ fn the_end_is_synced_with_normal_too() {
         assert!(syncs() - spilled >= 3, "{mode}: the end is not synced");
     }
 }
+
+/// A connection in rollback mode sees the log that another one begins, although its own journal is kept.
+#[test]
+fn a_log_beside_a_kept_journal_is_found() {
+    for mode in ["DELETE", "TRUNCATE"] {
+        let dir = directory();
+        let path = dir.path().join("x.db");
+        let db = prepared(&path, mode, "FULL", 3);
+        insert(&db, 1, 10);
+        let other = stock(&path);
+        set_up(&other, "WAL", "FULL");
+        insert(&other, 5, 10);
+        check(&db, 9);
+        insert(&db, 1, 10);
+        insert(&other, 1, 10);
+        check(&db, 11);
+        check(&other, 11);
+    }
+}
