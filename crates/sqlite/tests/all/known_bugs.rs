@@ -5,11 +5,7 @@ use std::process::Command;
 
 const CRASH: &str = "journals::a_crash_within_a_transaction_is_undone_by_stock";
 
-const SUSPECTS: [(&str, &str); 8] = [
-    (
-        "sqlite-log-unseen",
-        "journals::a_log_beside_a_kept_journal_is_found",
-    ),
+const SUSPECTS: [(&str, &str); 7] = [
     (
         "sqlite-rolled-back-frames-kept",
         "logs::what_was_rolled_back_replaces_no_commit",
