@@ -96,6 +96,16 @@ pub const TABLE: &[DependencyRule] = &[
         why: "it tests any program and knows nothing of logs; some system calls need `unsafe`",
     },
     DependencyRule {
+        name: "logforce-sqlite",
+        may_use: &["logforce", "logforce-device", "logforce-device-os"],
+        why: "SQLite writes, and durable files sync; known bugs and counters of devices come from below",
+    },
+    DependencyRule {
+        name: "logforce-sqlite-extension",
+        may_use: &["logforce-sqlite"],
+        why: "it only exports the entry points by which SQLite loads the VFS",
+    },
+    DependencyRule {
         name: "logforce-powercut",
         may_use: &[
             "logforce",
@@ -165,16 +175,6 @@ pub const TABLE: &[DependencyRule] = &[
         may_use: &["logforce", "logforce-archive-testserver"],
         why: "it copies the log through what the library offers to every replica; object storage is its own \
                       subject; only its tests use the server",
-    },
-    DependencyRule {
-        name: "logforce-sqlite",
-        may_use: &["logforce", "logforce-device", "logforce-device-os"],
-        why: "SQLite writes, and durable files sync; known bugs and counters of devices come from below",
-    },
-    DependencyRule {
-        name: "logforce-sqlite-extension",
-        may_use: &["logforce-sqlite"],
-        why: "it only exports the entry points by which SQLite loads the VFS",
     },
     DependencyRule {
         name: "logforce-cli",

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 type Call = (&'static str, fn(&File));
 
@@ -25,6 +26,12 @@ const CALLS: &[Call] = &[
         let _ = file.write_at(b"x", 1);
         wait(async { drop(file.commit_async().await) });
     }),
+    ("commit_within", |file| {
+        drop(file.commit_within(Duration::from_millis(1)))
+    }),
+    ("count_write", |file| file.count_write()),
+    ("failure", |file| drop(file.failure())),
+    ("overwrites_in_place", |file| _ = file.overwrites_in_place()),
     ("read_at", |file| drop(file.read_at(&mut [0; 9], 0))),
     ("read_medium_at", |file| {
         drop(file.read_medium_at(&mut [0; 9], 0))
