@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct Checked {
     /// Result that every subject has.
     pub outcome: CheckOutcome,
-    /// Age of the oldest lost commit at the last acknowledged one; `None` if none was lost.
+    /// Age of the oldest lost commit when the last acknowledged one began to commit; zero if none was lost.
     pub oldest_lost: Duration,
 }
 
