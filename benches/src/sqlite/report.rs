@@ -23,7 +23,7 @@ pub struct Row {
     pub rounds: usize,
     /// Operations per second.
     pub rate: Option<f64>,
-    /// Those of stock.
+    /// Rate of stock.
     pub stock_rate: Option<f64>,
     /// Rate divided by that of stock in the same round.
     pub ratio: Option<f64>,
@@ -37,11 +37,11 @@ pub struct Row {
     pub stock_cpu_us: Option<f64>,
     /// Device flushes per operation.
     pub flushes: Option<f64>,
-    /// Those of stock.
+    /// Flushes of stock.
     pub stock_flushes: Option<f64>,
     /// Bytes that the device wrote per operation.
     pub bytes: Option<f64>,
-    /// Those of stock.
+    /// Bytes of stock.
     pub stock_bytes: Option<f64>,
     /// Ratio to reach; `None` for the control.
     pub target: Option<f64>,

@@ -25,26 +25,17 @@ impl<T> ByProcess<T> {
         self.objects().as_ref()?.get(&key)?.upgrade()
     }
 
-    /// Returns the object of the file if `is_right` accepts it. Otherwise makes another one in its place.
-    ///
-    /// # Errors
-    /// Those of `make`.
-    pub fn get_or_try_make<E>(
-        &self,
-        path: &Path,
-        is_right: impl FnOnce(&T) -> bool,
-        make: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Arc<T>, E> {
+    /// Returns the object of the file, and makes it if there is none.
+    pub fn get_or_make(&self, path: &Path, make: impl FnOnce() -> T) -> Arc<T> {
         let mut objects = self.objects();
         let objects = objects.get_or_insert_default();
         let key = (std::process::id(), path.to_owned());
-        let known = objects.get(&key).and_then(Weak::upgrade);
-        if let Some(known) = known.filter(|known| is_right(known)) {
-            return Ok(known);
+        if let Some(known) = objects.get(&key).and_then(Weak::upgrade) {
+            return known;
         }
-        let object = Arc::new(make()?);
+        let object = Arc::new(make());
         objects.retain(|_, object| object.strong_count() > 0);
         objects.insert(key, Arc::downgrade(&object));
-        Ok(object)
+        object
     }
 }

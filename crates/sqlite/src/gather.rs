@@ -28,7 +28,7 @@ impl Gather {
     /// the file gets all bytes in the order of the calls.
     ///
     /// # Errors
-    /// Those of [`Gather::flush`]; the write was not added then.
+    /// The errors of [`Gather::flush`]; the write was not added then.
     pub fn push(&mut self, file: &mut dyn StockFile, bytes: &[u8], at: u64) -> Result<(), Code> {
         if !self.is_empty() && (at != self.end() || self.bytes.len() + bytes.len() > LIMIT) {
             self.flush(file)?;
@@ -43,7 +43,7 @@ impl Gather {
     /// Writes the run to the file.
     ///
     /// # Errors
-    /// Those of the file. The run is kept: SQLite reads it to roll back.
+    /// The errors of the file. The run is kept: SQLite reads it to roll back.
     pub fn flush(&mut self, file: &mut dyn StockFile) -> Result<(), Code> {
         if !self.is_empty() {
             file.write_all(&self.bytes, self.start)?;
@@ -61,7 +61,7 @@ impl Gather {
     /// Reads from the run where it covers the range, else from the file.
     ///
     /// # Errors
-    /// Those of the file.
+    /// The errors of the file.
     pub fn read(&mut self, file: &mut dyn StockFile, buf: &mut [u8], at: u64) -> Result<(), Code> {
         let end = at + buf.len() as u64;
         if self.is_empty() || end <= self.start || self.end() <= at {
@@ -79,7 +79,7 @@ impl Gather {
     /// Returns the length of the file with the run in it.
     ///
     /// # Errors
-    /// Those of the file.
+    /// The errors of the file.
     pub fn size(&self, file: &mut dyn StockFile) -> Result<u64, Code> {
         let size = file.size()?;
         Ok(match self.is_empty() {

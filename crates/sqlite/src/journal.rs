@@ -11,7 +11,6 @@ use crate::identity::Identity;
 use crate::stats::Stats;
 use crate::stock::{Code, StockFile};
 use logforce_device::planted;
-use std::convert::Infallible;
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -88,16 +87,13 @@ impl Slot {
         let mut name = path.as_os_str().to_owned();
         name.push("-journal");
         let path = PathBuf::from(name);
-        let make = || {
-            Ok(Slot {
-                path: path.clone(),
-                journal: Mutex::new(None),
-                connections: AtomicUsize::new(0),
-                is_pending: AtomicBool::new(false),
-                log: Mutex::default(),
-            })
-        };
-        let Ok::<_, Infallible>(slot) = SLOTS.get_or_try_make(&path, |_| true, make);
+        let slot = SLOTS.get_or_make(&path, || Slot {
+            path: path.clone(),
+            journal: Mutex::new(None),
+            connections: AtomicUsize::new(0),
+            is_pending: AtomicBool::new(false),
+            log: Mutex::default(),
+        });
         slot.connections.fetch_add(1, SeqCst);
         slot
     }
@@ -121,7 +117,7 @@ impl Slot {
     /// that can be kept.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// The errors of `open`.
     pub fn open(
         &self,
         stats: &Arc<Stats>,

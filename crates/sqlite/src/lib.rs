@@ -76,7 +76,7 @@ pub fn register() -> Result<(), Error> {
 /// it without naming it.
 ///
 /// # Errors
-/// Those of [`register`].
+/// The errors of [`register`].
 #[cfg(feature = "linked")]
 pub fn register_default() -> Result<(), Error> {
     ffi::register_linked(true).map_err(Error)

@@ -80,7 +80,11 @@ impl<F: StockFile> Wal<F> {
             Stage::Frames if is_commit_header(bytes) => self.stage = Stage::LastPage,
             Stage::LastPage => {
                 self.stage = Stage::Frames;
-                self.end_transaction()?;
+                if let Err(e) = self.end_transaction() {
+                    // SQLite rolls the transaction back. Written later, its commit frame would bring it back.
+                    self.gather.discard();
+                    return Err(e);
+                }
                 self.stage = Stage::Committed;
             }
             _ => {}
@@ -103,10 +107,7 @@ impl<F: StockFile> Wal<F> {
     /// Writes the transaction to the file, and extends the file with zeroes: later commits then overwrite,
     /// and the filesystem need not record new blocks for each of them.
     fn end_transaction(&mut self) -> Result<(), Code> {
-        if let Err(e) = self.connection.check_commit() {
-            self.gather.discard();
-            return Err(e);
-        }
+        self.connection.check_commit()?;
         let end = self.gather.end();
         let grows = end > self.known_len && {
             self.known_len = self.file.size()?;

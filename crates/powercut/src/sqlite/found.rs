@@ -36,7 +36,7 @@ impl Found {
 /// Reads the database in one transaction. Another process may write meanwhile.
 ///
 /// # Errors
-/// Those of SQLite.
+/// The errors of SQLite.
 pub fn read(dir: &Path, mode: Mode) -> rusqlite::Result<Found> {
     let mut found = Found::default();
     if !dir.join(MAIN).exists() {

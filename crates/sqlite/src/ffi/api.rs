@@ -153,7 +153,7 @@ pub unsafe fn keep_table(table: *const c_void) -> Result<(), String> {
 /// Keeps the functions of the SQLite that the program links.
 ///
 /// # Errors
-/// Those of [`keep_table`].
+/// The errors of [`keep_table`].
 #[cfg(feature = "linked")]
 pub fn keep_linked() -> Result<(), String> {
     use libsqlite3_sys as sys;

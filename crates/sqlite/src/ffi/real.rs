@@ -92,7 +92,7 @@ impl Real {
     /// connection.
     ///
     /// # Safety
-    /// Those of [`Real::open`].
+    /// The contract of [`Real::open`].
     pub unsafe fn open_kept(
         vfs: *mut sqlite3_vfs,
         name: Name,
