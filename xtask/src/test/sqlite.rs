@@ -53,6 +53,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
             "sqlite-versions",
             command(&python, &examples.join("versions.py")),
         ),
+        ("sqlite-fork", command(&python, &examples.join("fork.py"))),
         ("sqlite-rust", Command::new(debug.join("examples/sale"))),
     ];
     if setting.tier.is_deep() {
