@@ -200,6 +200,11 @@ impl WriteConcurrency {
             && f64::from(self.waiting.commits) < self.usual * MOST_OF
     }
 
+    /// Returns the moving average of the duration of a small write; zero before the first one.
+    pub fn usual_write(&self) -> Duration {
+        self.usual_write
+    }
+
     /// Returns the maximum time that the next write waits for more commits, from `now` on. Ends the wait, and
     /// returns `None`, if that time is over.
     #[inline]

@@ -6,7 +6,8 @@ use crate::background::writer::AfterTurn;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
-use crate::storage::builder::{FILL_PAUSE, Fill, Filled, Made, OPEN_AHEAD, SegmentBuilder, Spare};
+use crate::state::State;
+use crate::storage::builder::{Fill, Filled, Made, OPEN_AHEAD, SegmentBuilder, Spare};
 use crate::storage::segment::Segment;
 use crate::storage::zero_fill::Workload;
 use crate::sync::wake::{WaitFor, Wake};
@@ -113,20 +114,18 @@ impl Engine {
         writer.notify(self.runtime(), Wake::WriterForSegment);
     }
 
-    /// Pauses between the pieces of a fill while the fill is ahead of the appends. At full speed the fill
-    /// would compete with every commit, and each commit's flush would include the fill's bytes. Ends the
-    /// fill if the workload since `before` makes filling a loss.
+    /// Pauses between the writes of a fill, so that it ends shortly before the appends need the segment. At
+    /// full speed the fill would compete with every commit, and each commit's flush would include the fill's
+    /// bytes. Unless it is late, the fill writes for at most half of the time. Ends the fill if the workload
+    /// since `before` makes filling a loss.
     fn pace(&self, filled: Filled, before: Workload) -> Fill {
         // A fill takes long, and appends that wait for a higher write limit must not wait for its end.
         let _ = self.raise_write_limit();
         let seen = self.events.preallocator.observe();
-        let (early, requested) = {
-            let state = self.state();
-            if !self
-                .config
-                .filling
-                .pays(state.load().since(before), filled.of)
-            {
+        let (lead, requested, wanted) = {
+            let mut state = self.state();
+            state.fill_rate.note(filled.last);
+            if !self.filling_pays(&state, state.load().since(before), filled.of) {
                 return Fill::Ends;
             }
             let (used, of) = state.used_of_segment();
@@ -134,16 +133,27 @@ impl Engine {
             let requested = state.segments.is_requested();
             let wanted = requested || others.is_some_and(|task| task.keeps_others_waiting());
             let begun_at = state.segments.prepares_at(of);
-            (!wanted && is_early(filled, used, of, begun_at), requested)
+            let lead = lead(filled, used.saturating_sub(begun_at), of - begun_at);
+            (lead, requested, wanted)
         };
-        if early && !self.stop.load(Relaxed) {
-            let pause = filled.took.max(FILL_PAUSE);
+        if requested {
+            return Fill::InHaste;
+        }
+        if lead.is_zero() {
+            return Fill::Late;
+        }
+        if !wanted && !self.stop.load(Relaxed) {
+            let pause = lead.min(LONGEST_FILL_PAUSE).max(filled.last.1);
             self.wait_for_work(seen, Some(pause), WaitFor::FillPause);
         }
-        match requested {
-            true => Fill::InHaste,
-            false => Fill::GoesOn,
-        }
+        Fill::GoesOn
+    }
+
+    /// Returns true if a segment of `len` bytes should be filled after the workload `load`.
+    fn filling_pays(&self, state: &State, load: Workload, len: u64) -> bool {
+        let small_write = state.pipeline.write_concurrency.usual_write();
+        let break_even = state.fill_rate.break_even(small_write);
+        self.config.filling.pays(load, len, break_even)
     }
 
     /// Requests another attempt after a failed one. Does not wait for it.
@@ -183,7 +193,7 @@ impl Engine {
         let mut made = Vec::new();
         let mut end = start;
         while let Some((len, spare)) = self.next_file(end, demanded, lately, &made) {
-            builder.fill = self.config.filling.pays(lately, len);
+            builder.fill = self.filling_pays(&self.state(), lately, len);
             let segment = match builder.make_file(end, len, self.config.unit, spare.as_ref()) {
                 Ok(segment) => segment,
                 Err(e) if made.is_empty() => {
@@ -219,6 +229,9 @@ impl Engine {
             let header = &segment.header;
             self.config.sizes.prepared(header.len, self.runtime().now());
             self.metrics.prepared(recycled, header.unwritten);
+            if header.unwritten {
+                self.state().fill_rate.age();
+            }
             trace::prepared(header.start, recycled);
         }
         Ok(segments)
@@ -252,7 +265,7 @@ impl Engine {
         // A second segment that must be filled would double the time until the first is available.
         let costs_little = match &spare {
             Some(spare) => !spare.unwritten,
-            None => !self.config.filling.pays(lately, len),
+            None => !self.filling_pays(&self.state(), lately, len),
         };
         if is_first || costs_little {
             return Some((len, spare));
@@ -297,10 +310,41 @@ impl Engine {
 /// Maximum number of segments that are prepared at a time. More than one only if preparing costs little.
 const AT_ONCE: usize = 4;
 
-/// Returns true if a fill is ahead of the appends, which have used `used` of the `of` bytes of the current
-/// segment. A fill begins when `begun_at` bytes are used, and should end when half of the rest is used.
-fn is_early(filled: Filled, used: u64, of: u64, begun_at: u64) -> bool {
-    let since = u128::from(used.saturating_sub(begun_at));
-    let until = u128::from((of - begun_at) / 2);
-    u128::from(filled.done) * until > since * u128::from(filled.of)
+/// Longest pause between two writes of a fill. It bounds the duration of a fill beside a log with few
+/// appends: 64 MiB take 16 s.
+const LONGEST_FILL_PAUSE: Duration = Duration::from_millis(32);
+
+/// Returns the time by which a fill is ahead of the appends, which have used `used` of the `of` bytes that
+/// they had when the fill became due. It should end when they have used seven eighths.
+fn lead(filled: Filled, used: u64, of: u64) -> Duration {
+    let elapsed = filled.elapsed.as_nanos();
+    let until = u128::from(of) * 7 / 8;
+    let due = elapsed * u128::from(filled.done) * until;
+    let due = due / (u128::from(filled.of) * u128::from(used.max(1)));
+    Duration::from_nanos(u64::try_from(due.saturating_sub(elapsed)).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fill_is_paced_to_end_when_seven_eighths_are_used() {
+        let lead = |done, used, ms| {
+            let filled = Filled {
+                done,
+                of: 64 << 20,
+                last: (128 << 10, Duration::ZERO),
+                elapsed: Duration::from_millis(ms),
+            };
+            lead(filled, used, 8 << 20).as_millis()
+        };
+        // Half of the fill is due at half of 7 MiB.
+        assert_eq!(lead(32 << 20, 7 << 19, 100), 0);
+        assert_eq!(lead(32 << 20, 7 << 18, 100), 100);
+        assert_eq!(lead(16 << 20, 7 << 19, 100), 0, "it is late");
+        assert_eq!(lead(64 << 20, 7 << 20, 100), 0);
+        assert!(lead(1 << 20, 0, 1) > 60_000, "nothing is appended");
+        assert_eq!(lead(1 << 20, 0, 0), 0);
+    }
 }

@@ -4,7 +4,7 @@
 //! are in flight, written and durable. `schedule` decides which batches are written next.
 
 use crate::error::{Error, Result};
-use crate::storage::zero_fill::Workload;
+use crate::storage::zero_fill::{FillRate, Workload};
 use batch::BatchBuilder;
 use completions::Completions;
 use deadlines::Deadlines;
@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(crate) lifecycle: Lifecycle,
     /// Use of the log, since it was opened, at the time when the last segment was prepared.
     load_before: Workload,
+    /// Speed at which new segments are filled with zeroes.
+    pub(crate) fill_rate: FillRate,
 }
 
 /// Returns the size, in bytes, of an atomic append's records with their frame headers. Fails if it exceeds
@@ -72,6 +74,7 @@ impl State {
             completions: Completions::default(),
             lifecycle: Lifecycle::default(),
             load_before: Workload::default(),
+            fill_rate: FillRate::default(),
         };
         state.load_before = state.load();
         state

@@ -142,9 +142,10 @@ impl SegmentQueue {
         self.upcoming.is_empty() && used >= self.prepares_at(of)
     }
 
-    /// Returns the fill level of a segment of `of` bytes at which the next one is prepared.
+    /// Returns the fill level of a segment of `of` bytes at which the next one is prepared. Early, so that
+    /// the preparation can take its time: commits wait behind each of its writes.
     pub(crate) fn prepares_at(&self, of: u64) -> u64 {
-        if self.was_late { 0 } else { of / 2 }
+        if self.was_late { 0 } else { of / 4 }
     }
 
     /// Returns true if the preallocator must be woken to prepare the next segment.

@@ -17,11 +17,13 @@ use std::time::Duration;
 
 /// Bytes per write of a fill. A commit may queue behind one such write. If a force flushes the whole device,
 /// the commit also waits until that write is on the medium.
-const FILL_CHUNK: usize = 256 << 10;
+const FILL_CHUNK: usize = 128 << 10;
+/// Bytes per write of a fill that is late, or on a device whose writes take longer than [`SLOW_WRITE`] on
+/// average. Such a device counts requests, as a cloud volume does, or seeks.
+const FILL_CHUNK_LARGE: usize = 512 << 10;
+const SLOW_WRITE: Duration = Duration::from_millis(1);
 /// Bytes per write of a fill while appends wait for it: then throughput counts.
 const FILL_CHUNK_IN_HASTE: usize = 1 << 20;
-/// Minimum pause between two writes of a fill while no append waits.
-pub(crate) const FILL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Number of prepared segments after the current one that stay open. A long record may span more.
 pub(crate) const OPEN_AHEAD: usize = 2;
@@ -53,14 +55,18 @@ pub(crate) struct Filled {
     pub(crate) done: u64,
     /// Size of the file, bytes.
     pub(crate) of: u64,
-    /// Duration of the last write.
-    pub(crate) took: Duration,
+    /// Number of bytes of the last write, and its duration.
+    pub(crate) last: (u64, Duration),
+    /// Time since the fill began, pauses included.
+    pub(crate) elapsed: Duration,
 }
 
 /// Decision how a fill continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
     GoesOn,
+    /// The fill continues without pauses and with larger writes, because appends may soon wait for it.
+    Late,
     /// The fill continues with larger writes, because appends wait for it.
     InHaste,
     /// The fill ends, and the rest stays reserved.
@@ -319,6 +325,7 @@ impl SegmentBuilder<'_> {
         // Does not write through, because a single barrier at the end costs much less.
         let Range { start, end: len } = range;
         let (mut at, mut chunk) = (start, FILL_CHUNK);
+        let (began, mut spent, mut writes) = (self.runtime.now(), Duration::ZERO, 0);
         let mut buf = AlignedBuf::zeroed(
             (FILL_CHUNK_IN_HASTE as u64).min(len - start) as usize,
             (unit as usize).max(4096),
@@ -328,17 +335,23 @@ impl SegmentBuilder<'_> {
                 return Err(Error::Closed);
             }
             let n = (chunk as u64).min(len - at) as usize;
-            let began = self.runtime.now();
+            let before = self.runtime.now();
             buf = write_part(file, at, buf, 0..n).map_err(Error::io("fill", path))?;
             at += n as u64;
+            let now = self.runtime.now();
+            let took = now.saturating_sub(before);
+            spent += took;
+            writes += 1;
             let filled = Filled {
                 done: at,
                 of: len,
-                took: self.runtime.now().saturating_sub(began),
+                last: (n as u64, took),
+                elapsed: now.saturating_sub(began),
             };
             if at < len {
                 chunk = match (self.pace)(filled) {
-                    Fill::GoesOn => FILL_CHUNK,
+                    Fill::GoesOn if spent <= SLOW_WRITE * writes => FILL_CHUNK,
+                    Fill::GoesOn | Fill::Late => FILL_CHUNK_LARGE,
                     Fill::Ends if !must => return Ok(false),
                     Fill::InHaste | Fill::Ends => FILL_CHUNK_IN_HASTE,
                 };

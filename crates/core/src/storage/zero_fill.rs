@@ -1,6 +1,7 @@
 //! Filling of new segments with zeroes.
 
 use logforce_device::{Facts, FilesystemKind, ForceBy, Plan};
+use std::time::Duration;
 
 /// Condition on which new segments are filled with zeroes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub(crate) enum Filling {
     /// Always: a force does not make first writes as durable as other writes, or this is unknown.
     Always,
     /// Zero-fill unless the workload is bandwidth-bound. The value is the number of bytes per force from
-    /// which on it counts as such.
+    /// which on it counts as such on any device; on a device with little bandwidth, fewer bytes do.
     Unless(u64),
 }
 
@@ -37,13 +38,61 @@ impl Filling {
         self != Filling::Never
     }
 
-    /// Returns true if a segment of `len` bytes should be filled after the workload `load`.
-    pub(crate) fn pays(self, load: Workload, len: u64) -> bool {
+    /// Returns true if a segment of `len` bytes should be filled after the workload `load`. `break_even`:
+    /// bytes per force for which filling costs as much as forces into reserved blocks do, if that is known.
+    pub(crate) fn pays(self, load: Workload, len: u64, break_even: Option<u64>) -> bool {
         match self {
             Filling::Never => false,
             Filling::Always => true,
-            Filling::Unless(bulk) => !load.is_bulk(len / 8, bulk),
+            Filling::Unless(bulk) => {
+                let bulk = break_even.map_or(bulk, |bytes| bytes.clamp(bulk / LEAST_BULK, bulk));
+                !load.is_bulk(len / 8, bulk)
+            }
         }
+    }
+}
+
+/// Fraction of the usual limit below which forces never count as bulk: the measurements are rough.
+const LEAST_BULK: u64 = 8;
+/// Number of small writes that take as long as a force into reserved blocks takes longer than one into
+/// written blocks. Such a force also commits the filesystem's journal. Measured as 1.5 to 2; twice that,
+/// because the fill was measured beside commits, with which it shares the device.
+const RESERVED_COSTS: u32 = 4;
+/// Bytes over which the speed of fills is averaged.
+const RATE_OVER: u64 = 8 << 20;
+
+/// Speed of the writes of fills, a moving average.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FillRate {
+    bytes: u64,
+    took: Duration,
+}
+
+impl FillRate {
+    /// Notes a write of so many bytes, and its duration.
+    pub(crate) fn note(&mut self, (bytes, took): (u64, Duration)) {
+        self.bytes += bytes;
+        self.took += took;
+        if self.bytes > RATE_OVER {
+            self.bytes /= 2;
+            self.took /= 2;
+        }
+    }
+
+    /// Notes that a segment was reserved and not filled. The speed counts a little less then, so that some
+    /// later segment is filled and the speed measured again: the device may be faster by then.
+    pub(crate) fn age(&mut self) {
+        self.took -= self.took / 8;
+    }
+
+    /// Returns the number of bytes per force for which filling costs as much as forces into reserved blocks.
+    /// `small_write`: usual duration of a small write. Returns `None` before both were measured.
+    pub(crate) fn break_even(&self, small_write: Duration) -> Option<u64> {
+        let is_known =
+            self.bytes >= RATE_OVER / 4 && !self.took.is_zero() && !small_write.is_zero();
+        let time = u128::from(RESERVED_COSTS) * small_write.as_nanos();
+        let bytes = || u128::from(self.bytes) * time / self.took.as_nanos().max(1);
+        is_known.then(|| u64::try_from(bytes()).unwrap_or(u64::MAX))
     }
 }
 
@@ -81,6 +130,40 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_slow_device_reserves_for_smaller_forces() {
+        let load = |per_force: u64| Workload {
+            bytes: 64 * MIB,
+            forces: 64 * MIB / per_force,
+            writes: 0,
+        };
+        let pays = |rate: &FillRate, per_force| {
+            let small_write = Duration::from_micros(250);
+            Filling::Unless(MIB).pays(load(per_force), 64 * MIB, rate.break_even(small_write))
+        };
+        let measured = |chunk_took| {
+            let mut rate = FillRate::default();
+            for _ in 0..200 {
+                rate.note((MIB / 8, chunk_took));
+            }
+            rate
+        };
+        let unknown = FillRate::default();
+        assert!(pays(&unknown, MIB / 2) && !pays(&unknown, MIB));
+        // 128 KiB in 1 ms are 125 MiB a second, so 1 ms of four small writes fills 128 KiB.
+        let slow = measured(Duration::from_millis(1));
+        assert!(pays(&slow, MIB / 16) && !pays(&slow, MIB / 8));
+        let stalled = measured(Duration::from_secs(1));
+        assert!(
+            pays(&stalled, MIB / 16),
+            "never below an eighth of the limit"
+        );
+        let mut fast = measured(Duration::from_micros(200));
+        assert!(pays(&fast, MIB / 2) && !pays(&fast, MIB));
+        fast.age();
+        assert!(fast.break_even(Duration::from_micros(250)) > Some(5 * MIB / 8));
+    }
 
     #[test]
     fn bulk_is_much_by_few_forces() {
