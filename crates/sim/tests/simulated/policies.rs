@@ -22,7 +22,7 @@ fn disk() -> SimDisk {
 fn open(disk: &SimDisk, rt: &SimRuntime, method: Method) -> Log {
     let system = disk.system(rt);
     let options = Options::new()
-        .segment_size(512 << 10)
+        .segment_size(1 << 20)
         .max_batch_size(64 << 10)
         .buffer_size(128 << 10)
         .require(Guarantee::Nothing)
