@@ -9,6 +9,14 @@ use std::sync::Arc;
 /// Contents of a page. Never changed once they are shared.
 pub(crate) type Image = Arc<[u8]>;
 
+/// Purpose of reading a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Read,
+    /// The page is about to get new contents, so keeping these in a cache would only evict others.
+    Change,
+}
+
 /// Change of one page.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {

@@ -1,6 +1,6 @@
 //! Common interface of the two commit modes.
 
-use crate::changes::{Changes, Image};
+use crate::changes::{Changes, Image, Purpose};
 use crate::cow::{CowCommit, CowStore, CowView};
 use crate::error::{Error, Result};
 use crate::files::{DATA, DataDir};
@@ -259,10 +259,10 @@ impl View {
     }
 
     /// Returns the contents of a page, whose number must be in range.
-    pub(crate) fn image(&self, page: u64) -> Result<Image> {
+    pub(crate) fn image(&self, page: u64, purpose: Purpose) -> Result<Image> {
         match self {
-            View::Cow(view) => view.image(page),
-            View::Logged(view) => view.image(page),
+            View::Cow(view) => view.image(page, purpose),
+            View::Logged(view) => view.image(page, purpose),
             View::ReadOnly(view) => view.image(page),
         }
     }

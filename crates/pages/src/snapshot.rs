@@ -1,6 +1,7 @@
 //! Snapshots: reading a committed state.
 
 use crate::backup;
+use crate::changes::Purpose;
 use crate::dispatch::View;
 use crate::error::{Error, Result};
 use crate::inspect::view::ReadOnlyView;
@@ -59,7 +60,7 @@ impl Snapshot {
             self.page_size as usize,
             self.page_size,
         )?;
-        Ok(Page::new(self.view.image(page)?))
+        Ok(Page::new(self.view.image(page, Purpose::Read)?))
     }
 
     /// Makes a backup of this state: a separate page file in the directory `path`, which must be missing or

@@ -1,6 +1,6 @@
 //! Transactions: building a set of changes, and committing it.
 
-use crate::changes::{Change, Changes, Image};
+use crate::changes::{Change, Changes, Image, Purpose};
 use crate::commit_handle::CommitHandle;
 use crate::dispatch::{Store, View};
 use crate::error::{Error, Result};
@@ -85,7 +85,7 @@ impl Transaction {
         )?;
         let image = match self.pages.get(&page) {
             Some(Draft::Write { bytes, .. }) => bytes.clone(),
-            None if self.is_of_view(page) => self.view.image(page)?,
+            None if self.is_of_view(page) => self.view.image(page, Purpose::Read)?,
             Some(Draft::Discard) | None => vec![0; self.page_size as usize].into(),
         };
         Ok(Page::new(image))
@@ -132,7 +132,7 @@ impl Transaction {
             }
             Entry::Vacant(entry) => {
                 let before = match is_of_view {
-                    true => Some(self.view.image(page)?),
+                    true => Some(self.view.image(page, Purpose::Change)?),
                     false => None,
                 };
                 let bytes = match &before {

@@ -10,6 +10,7 @@ mod places;
 mod sectors;
 mod stream;
 
+use crate::changes::Purpose;
 use crate::dispatch::View;
 use crate::error::{Error, Result, is_no_space};
 use crate::files::{BACKUP_NEW, DATA, DataDir, LOCK, LOG, MAP};
@@ -124,7 +125,7 @@ fn write(
         PageFileKind::CopyOnWrite(_) => {
             let mut places = PlaceWriter::new(data, &source, view.page_count());
             view.each_number(&mut |page| {
-                let image = view.image(page)?;
+                let image = view.image(page, Purpose::Read)?;
                 if !is_zero(&image) {
                     places.page(page, &image)?;
                 }
@@ -139,7 +140,7 @@ fn write(
             let stream = Stream::new(map.clone(), data_dir.path_of(MAP), data_dir.alignment());
             let mut sectors = SectorWriter::new(data, stream, &source);
             view.each_number(&mut |page| {
-                let image = view.image(page)?;
+                let image = view.image(page, Purpose::Read)?;
                 if !is_zero(&image) {
                     sectors.page(page, &image)?;
                 }

@@ -1,7 +1,7 @@
 //! Verified reads of places of the file.
 
 use crate::cache::Cache;
-use crate::changes::Image;
+use crate::changes::{Image, Purpose};
 use crate::cow::tree::Nodes;
 use crate::error::{Error, Result};
 use crate::file_read;
@@ -114,14 +114,16 @@ impl NodeStore {
     }
 
     /// Returns a page's contents.
-    pub(crate) fn page(&self, page: u64, at: TableEntry) -> Result<Image> {
+    pub(crate) fn page(&self, page: u64, at: TableEntry, purpose: Purpose) -> Result<Image> {
         if let Some(image) = self.cache.get(at.place) {
             return Ok(image);
         }
-        let mut bytes = vec![0; self.page_size as usize];
-        self.read(What::Page(page), at, &mut bytes)?;
-        let image: Image = bytes.into();
-        self.cache.insert(at.place, image.clone());
+        // Reads into the image's own memory: the clone is shared, so this makes a new one.
+        let mut image = self.zeroes.clone();
+        self.read(What::Page(page), at, Arc::make_mut(&mut image))?;
+        if purpose == Purpose::Read {
+            self.cache.insert(at.place, image.clone());
+        }
         Ok(image)
     }
 

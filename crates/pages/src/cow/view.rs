@@ -1,6 +1,6 @@
 //! Views: committed states that readers hold.
 
-use crate::changes::Image;
+use crate::changes::{Image, Purpose};
 use crate::cow::state::CommittedState;
 use crate::cow::store::CowStore;
 use crate::cow::tree::PageLookup;
@@ -114,12 +114,12 @@ impl CowView {
         tree.each_page(medium, medium.page_size, visit)
     }
 
-    pub(crate) fn image(&self, page: u64) -> Result<Image> {
+    pub(crate) fn image(&self, page: u64, purpose: Purpose) -> Result<Image> {
         let medium = &self.held.store.medium;
         match self.find(page)? {
             PageLookup::Hole => Ok(medium.zeroes.clone()),
             PageLookup::Fresh(image) => Ok(image),
-            PageLookup::Stored(at) => medium.page(page, at),
+            PageLookup::Stored(at) => medium.page(page, at, purpose),
         }
     }
 

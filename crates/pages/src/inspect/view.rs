@@ -3,7 +3,7 @@
 use super::data::Data;
 use super::one::{Rebuilt, in_data};
 use super::{Inspector, redo, table};
-use crate::changes::Image;
+use crate::changes::{Image, Purpose};
 use crate::cow::node_store::NodeStore;
 use crate::cow::table_scan;
 use crate::cow::tree::{PageLookup, Tree};
@@ -244,7 +244,7 @@ fn by_table(medium: &NodeStore, tree: &Tree, page: u64) -> Result<Image> {
     match tree.find(medium, medium.page_size, page)? {
         PageLookup::Hole => Ok(medium.zeroes.clone()),
         PageLookup::Fresh(image) => Ok(image),
-        PageLookup::Stored(at) => medium.page(page, at),
+        PageLookup::Stored(at) => medium.page(page, at, Purpose::Read),
     }
 }
 

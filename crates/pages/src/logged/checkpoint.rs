@@ -319,8 +319,7 @@ impl LoggedStore {
     /// is not the page that they look for.
     fn about_to_drop(&self, pages: &[u64]) {
         let mut state = self.state();
-        state.applies += 1;
-        let at = state.applies;
+        let at = self.contents.begin_to_apply(&state);
         for page in pages {
             // A page with a reader has a chain, because its earlier contents were kept.
             if let Some(chain) = state.chains.get_mut(page) {
@@ -462,8 +461,7 @@ impl LoggedStore {
     /// file notice that these pages are being overwritten.
     fn choose(&self, forced: Forced, pages: &[u64]) -> Vec<(u64, Lsn, Bytes)> {
         let mut state = self.state();
-        state.applies += 1;
-        let at = state.applies;
+        let at = self.contents.begin_to_apply(&state);
         let mut chosen = Vec::with_capacity(pages.len());
         for page in pages {
             let Some(chain) = state.chains.get_mut(page) else {

@@ -4,7 +4,7 @@
 use super::readers::{Beginning, Begun};
 use super::version_chain::Bytes;
 use super::{LoggedFile, LoggedStore, Owner};
-use crate::changes::Image;
+use crate::changes::{Image, Purpose};
 use crate::error::{Error, Result};
 use crate::file_read::{self, ReadResult};
 use crate::files::DATA;
@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// Committed state that is being read. Clones share it.
 #[derive(Clone)]
@@ -94,7 +95,7 @@ impl LoggedFile {
 
 impl LoggedStore {
     /// Returns a page as of the state `at`, which the caller has registered.
-    fn image_at(&self, page: u64, at: Lsn) -> Result<Image> {
+    fn image_at(&self, page: u64, at: Lsn, purpose: Purpose) -> Result<Image> {
         let mut left = None;
         loop {
             let image = match self.find(page, at) {
@@ -115,12 +116,16 @@ impl LoggedStore {
                 }
                 Found::Data(seen) => {
                     let read = self.read_data(page);
+                    if purpose == Purpose::Change && self.contents.applies.load(SeqCst) == seen {
+                        // No page was about to be overwritten meanwhile.
+                        return read;
+                    }
                     let mut state = self.state();
                     if state.was_applied_since(page, seen) {
                         // The page was overwritten meanwhile, so the bytes that were read may be torn.
                         continue;
                     }
-                    if let Ok(image) = &read {
+                    if let (Ok(image), Purpose::Read) = (&read, purpose) {
                         state.keep_clean(page, image);
                         let base = state.base_of(page);
                         self.contents.newest.found(&state, page, base, image);
@@ -184,7 +189,7 @@ impl LoggedStore {
                 self.contents.newest.found(&state, page, base, &image);
                 Found::Memory(image)
             }
-            None => Found::Data(state.applies),
+            None => Found::Data(self.contents.applies.load(SeqCst)),
         }
     }
 
@@ -201,16 +206,17 @@ impl LoggedStore {
                     return Ok(vec![0; self.page_size()].into());
                 }
             };
-            let mut bytes = vec![0; self.page_size()];
+            // Reads into the image's own memory: the clone is shared, so this makes a new one.
+            let mut image = self.contents.data.zeroes.clone();
             let crc = self.header.checksums.then_some(crc);
             read_page(
                 &*self.contents.data.file,
                 &self.data_dir.path_of(DATA),
                 page,
                 crc,
-                &mut bytes,
+                Arc::make_mut(&mut image),
             )?;
-            Ok(bytes.into())
+            Ok(image)
         })
     }
 
@@ -372,14 +378,14 @@ impl LoggedView {
         Ok(())
     }
 
-    pub(crate) fn image(&self, page: u64) -> Result<Image> {
+    pub(crate) fn image(&self, page: u64, purpose: Purpose) -> Result<Image> {
         let store = &self.registered.store;
         store.data_dir.check_process()?;
-        store.image_at(page, self.end())
+        store.image_at(page, self.end(), purpose)
     }
 
     pub(crate) fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
-        buf.copy_from_slice(&self.image(page)?);
+        buf.copy_from_slice(&self.image(page, Purpose::Read)?);
         Ok(())
     }
 }
