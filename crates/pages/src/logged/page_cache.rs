@@ -5,9 +5,8 @@
 //! of the data file know that the page is being overwritten. So a cached page is what the data file holds.
 
 use super::state::State;
-use super::version_chain::Bytes;
 use crate::changes::Image;
-use logforce_format::{Lsn, planted};
+use logforce_format::planted;
 
 impl State {
     /// Caches a page that was read from the data file and was not overwritten since.
@@ -19,17 +18,6 @@ impl State {
     pub(super) fn forget_clean(&mut self, page: u64) {
         if !planted!("clean-page-kept") {
             self.clean.remove(page);
-        }
-    }
-
-    /// Caches those of these versions that are still in memory, because the data file holds them now.
-    pub(super) fn keep_written(&mut self, written: &[(u64, Lsn)]) {
-        for (page, end) in written {
-            let versions = self.chains.get(page).map(|c| &c.versions);
-            let version = versions.and_then(|v| v.iter().find(|v| v.end == *end));
-            if let Some(Bytes::Memory(image)) = version.map(|v| &v.bytes) {
-                self.clean.insert(*page, image.clone());
-            }
         }
     }
 }

@@ -488,7 +488,6 @@ impl State {
     /// Records that the data file holds these versions of pages durably. Returns the slots of the versions
     /// file that are free now.
     pub(super) fn written(&mut self, written: &[(u64, Lsn)]) -> Vec<u64> {
-        self.keep_written(written);
         let mut pruned = Pruned::default();
         for (page, applied) in written {
             let Some(chain) = self.chains.get_mut(page) else {
@@ -497,7 +496,11 @@ impl State {
             chain.base = *applied;
             // The data file holds this version now.
             if let Some(at) = chain.versions.iter().position(|v| v.end == *applied) {
-                pruned.add(&chain.versions.remove(at).bytes);
+                let version = chain.versions.remove(at);
+                pruned.add(&version.bytes);
+                if let Bytes::Memory(image) = version.bytes {
+                    self.clean.insert(*page, image);
+                }
             }
         }
         self.resident.removed(pruned.images);
