@@ -4,6 +4,7 @@
 use crate::changes::{Change, Changes, Image};
 use crate::cow::commit_group::CommitGroup;
 use crate::cow::node_store::NodeStore;
+use crate::cow::standing::Wanted;
 use crate::cow::state::CommittedState;
 use crate::cow::store::{Counts, CowStore};
 use crate::cow::tree::{FreshPage, Link, Nodes};
@@ -210,7 +211,7 @@ impl CowStore {
             let commit = state.next_commit;
             state.next_commit += 1;
             version.commit = commit;
-            let before = std::mem::replace(&mut state.latest, version);
+            let before = state.committed(version);
             state.conflicts.record(commit, changes);
             let group = state.groups.open.clone();
             group.add(draft.bytes);
@@ -248,7 +249,7 @@ impl CowStore {
         loaded: &mut HashMap<u64, Image>,
         views: &mut Vec<CowView>,
     ) -> Result<Prepared> {
-        let latest = CowView::latest(self)?;
+        let latest = CowView::of(self, Wanted::Latest)?;
         let nodes = Loading {
             medium: &self.medium,
             loaded: RefCell::default(),

@@ -124,7 +124,9 @@ impl CowStore {
             len: len.map_err(Error::io("look at", &medium.path))?,
             location_checked: None,
         });
+        let state = State::new(version, header, scanned.places, token);
         let store = Arc::new(CowStore {
+            header,
             medium,
             guarantee,
             is_write_through_enough,
@@ -134,7 +136,8 @@ impl CowStore {
             work: Event::default(),
             turn_ended: Event::default(),
             background: Mutex::default(),
-            state: Mutex::new(State::new(version, header, scanned.places, token)),
+            standing: state.standing.clone(),
+            state: Mutex::new(state),
             data_dir,
         });
         store.start_background()?;
@@ -151,6 +154,7 @@ impl CowStore {
             return Ok(());
         }
         state.is_closed = true;
+        state.views_changed();
         drop(state);
         let ending = Ending(self);
         let result = self.force_all().and_then(|()| self.check_location());
@@ -179,6 +183,8 @@ impl Drop for Ending<'_> {
         };
         drop(token);
         store.medium.close();
+        let ended = store.lock().end_standing();
+        drop(ended);
         store.data_dir.release();
     }
 }

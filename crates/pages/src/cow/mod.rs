@@ -15,6 +15,7 @@
 //! | `allocator`, `reclamation` | free places; freed places that are still needed |
 //! | `conflicts` | the commits that changed each page last |
 //! | `node_store` | verified reads of places, and their cache |
+//! | `standing` | holds of states that new readers share, by lanes of threads |
 //! | `commit_group` | commits that become durable together |
 //! | `state`, `store` | data under the mutex; all parts of an open file |
 //! | `view`, `commit`, `force`, `full_disk`, `background`, `table_scan`, `lifecycle` | operations on them |
@@ -29,6 +30,7 @@ mod full_disk;
 mod lifecycle;
 pub(crate) mod node_store;
 mod reclamation;
+mod standing;
 mod state;
 mod store;
 pub(crate) mod table_scan;
@@ -41,16 +43,17 @@ pub(crate) use store::CowStore;
 pub(crate) use view::CowView;
 
 use crate::error::Result;
+use standing::Wanted;
 use std::sync::Arc;
 
 impl CowStore {
     /// Returns a view of everything committed.
     pub(crate) fn latest(self: &Arc<Self>) -> Result<CowView> {
-        CowView::latest(self)
+        CowView::of(self, Wanted::Latest)
     }
 
     /// Returns a view of the durable state.
     pub(crate) fn durable(self: &Arc<Self>) -> Result<CowView> {
-        CowView::durable(self)
+        CowView::of(self, Wanted::Durable)
     }
 }

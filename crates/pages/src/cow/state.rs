@@ -5,6 +5,7 @@ use crate::cow::allocator::Allocator;
 use crate::cow::commit_group::{CommitGroup, CommitGroups};
 use crate::cow::conflicts::Conflicts;
 use crate::cow::reclamation::HeldHeaders;
+use crate::cow::standing::{StandingHolds, Wanted};
 use crate::cow::tree::Tree;
 use crate::error::{Error, Result};
 use crate::header::HeaderSlots;
@@ -26,6 +27,15 @@ pub(crate) struct CommittedState {
     pub(crate) page_count: u64,
     /// Number of the last commit in it, or 0 before the first.
     pub(crate) commit: u64,
+}
+
+/// Hold of a committed state. The places that the state refers to are not overwritten until the hold ends.
+#[derive(Debug, Default)]
+pub(crate) struct Hold {
+    pub(crate) version: CommittedState,
+    pub(crate) header_number: u64,
+    /// True if a transaction may be built on the state.
+    is_latest: bool,
 }
 
 /// Token of the *leader*, the only thread that writes.
@@ -60,6 +70,7 @@ pub(crate) struct State {
     pub(crate) next_commit: u64,
     pub(crate) places: Allocator,
     pub(crate) held_headers: HeldHeaders,
+    pub(crate) standing: Arc<StandingHolds<Hold>>,
     pub(crate) conflicts: Conflicts,
     /// Headers in the slots, the older one first: their numbers, and the commits that they make durable.
     slots: VecDeque<(u64, u64)>,
@@ -97,6 +108,7 @@ impl State {
             header_number: 0,
             places,
             held_headers,
+            standing: Arc::default(),
             conflicts: Conflicts::default(),
             slots: [(0, version.commit); 2].into(),
             alone: 0,
@@ -132,26 +144,56 @@ impl State {
         }
     }
 
-    /// Begins a view. `is_latest` is true if a transaction may be built on it.
-    pub(crate) fn hold(&mut self, version: &CommittedState, is_latest: bool) -> u64 {
+    /// Begins a view of the wanted state. Returns its hold, and one that ends for the caller to drop.
+    pub(crate) fn hold(&mut self, wanted: Wanted) -> (Arc<Hold>, Option<Hold>) {
+        let is_latest = wanted == Wanted::Latest;
+        let version = match wanted {
+            Wanted::Latest => self.latest.clone(),
+            Wanted::Durable => self.durable.clone(),
+        };
         if !planted!("cow-view-not-held") {
             self.held_headers.hold(self.header_number);
         }
         if is_latest {
             self.conflicts.hold(version.commit);
         }
-        self.header_number
+        let hold = Arc::new(Hold {
+            version,
+            header_number: self.header_number,
+            is_latest,
+        });
+        // On a full disk each transaction has to see if a group is in its way. After closing, no header is
+        // published that would end the hold.
+        if self.is_closed || (is_latest && self.alone > 0) {
+            return (hold, None);
+        }
+        let replaced = self.standing.keep(wanted, hold.clone());
+        let replaced = replaced.and_then(Arc::into_inner);
+        (hold, replaced.map(|replaced| self.release(replaced)))
     }
 
-    /// Ends a view.
-    pub(crate) fn release(&mut self, header_number: u64, commit: Option<u64>) {
+    /// Records that new views get another state, or an error.
+    pub(crate) fn views_changed(&self) {
+        self.standing.changed();
+    }
+
+    /// Ends the standing holds. Returns what the caller drops without the mutex.
+    pub(crate) fn end_standing(&mut self) -> Vec<Hold> {
+        self.views_changed();
+        let ended = self.standing.end().into_iter();
+        let ended = ended.filter_map(Arc::into_inner);
+        ended.map(|hold| self.release(hold)).collect()
+    }
+
+    /// Ends a hold that nothing shares any more. Returns it for the caller to drop without the mutex.
+    pub(crate) fn release(&mut self, hold: Hold) -> Hold {
         if !planted!("cow-view-not-held") {
             let places = &mut self.places;
             self.held_headers
-                .release(header_number, |place| places.free(place..place + 1));
+                .release(hold.header_number, |place| places.free(place..place + 1));
         }
-        if let Some(commit) = commit {
-            self.conflicts.release(commit);
+        if hold.is_latest {
+            self.conflicts.release(hold.version.commit);
             let oldest = self.conflicts.oldest();
             while self
                 .rolled_back
@@ -161,6 +203,14 @@ impl State {
                 self.rolled_back.pop_front();
             }
         }
+        hold
+    }
+
+    /// Makes a commit the latest one. Returns the state before it, for the caller to drop without the mutex.
+    pub(crate) fn committed(&mut self, version: CommittedState) -> CommittedState {
+        let before = std::mem::replace(&mut self.latest, version);
+        self.views_changed();
+        before
     }
 
     /// Makes a header current that refers to `version`, all of which is in the file. The places `born` are
@@ -172,7 +222,7 @@ impl State {
         version: CommittedState,
         born: impl Iterator<Item = u64>,
         freed: Vec<u64>,
-    ) -> [CommittedState; 2] {
+    ) -> Gone {
         self.header_number += 1;
         let (header_number, places) = (self.header_number, &mut self.places);
         let mut free = |place| places.free(place..place + 1);
@@ -200,7 +250,8 @@ impl State {
             true => std::mem::replace(&mut self.latest, version.clone()),
             false => CommittedState::default(),
         };
-        [std::mem::replace(&mut self.durable, version), latest]
+        let durable = std::mem::replace(&mut self.durable, version);
+        ([durable, latest], self.end_standing())
     }
 
     /// Records that a force has ended, and if it reached the end of the space.
@@ -209,6 +260,9 @@ impl State {
             true => ALONE,
             false => self.alone.saturating_sub(1),
         };
+        if was_full {
+            self.views_changed();
+        }
     }
 
     /// Returns the group whose outcome a transaction must wait for before it begins or commits, because the
@@ -233,13 +287,13 @@ impl State {
 
     /// Records that the current header is in both slots. Returns states that the caller drops without the
     /// mutex.
-    pub(crate) fn publish_again(&mut self, header: PageFileHeader) -> [CommittedState; 2] {
+    pub(crate) fn publish_again(&mut self, header: PageFileHeader) -> Gone {
         self.publish(header, self.durable.clone(), std::iter::empty(), Vec::new())
     }
 
     /// Rolls back everything committed since the last header, because there is no space for it. Returns the
-    /// groups that end with this error, and a state that the caller drops.
-    pub(crate) fn roll_back(&mut self, why: &Error) -> (Vec<Arc<CommitGroup>>, CommittedState) {
+    /// groups that end with this error, and what the caller drops.
+    pub(crate) fn roll_back(&mut self, why: &Error) -> (Vec<Arc<CommitGroup>>, Gone) {
         let first = self.durable.commit + 1;
         self.alone = ALONE;
         self.rolled_back
@@ -249,6 +303,7 @@ impl State {
             true => CommittedState::default(),
             false => std::mem::replace(&mut self.latest, self.durable.clone()),
         };
+        let gone = ([gone, CommittedState::default()], self.end_standing());
         (self.end_groups(Err(why.clone())), gone)
     }
 
@@ -256,6 +311,7 @@ impl State {
     pub(crate) fn fail(&mut self, cause: Error) -> Vec<Arc<CommitGroup>> {
         let error = Error::Poisoned(Arc::new(cause));
         let error = self.failed.get_or_insert(error).clone();
+        self.views_changed();
         self.end_groups(Err(error))
     }
 
@@ -264,6 +320,9 @@ impl State {
         self.groups.end(&outcome)
     }
 }
+
+/// States and holds that are dropped without the mutex, because freeing their memory may take long.
+pub(crate) type Gone = ([CommittedState; 2], Vec<Hold>);
 
 /// Schedule of the background force: its requests, and the usual duration of a force.
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! Parts of an open copy-on-write file.
 
 use crate::cow::node_store::NodeStore;
-use crate::cow::state::State;
+use crate::cow::standing::StandingHolds;
+use crate::cow::state::{Hold, State};
 use crate::error::Result;
 use crate::files::DataDir;
 use crate::options::WriteThroughLimit;
@@ -12,13 +13,15 @@ use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{JoinHandle, Runtime};
 use logforce_format::PageFileHeader;
 use std::path::Path;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 
 /// Copy-on-write file that is open for reading and writing.
 pub(crate) struct CowStore {
     pub(crate) data_dir: DataDir,
+    /// Header at the opening, for the fields that never change.
+    pub(crate) header: PageFileHeader,
     pub(crate) medium: NodeStore,
     pub(crate) guarantee: Granted,
     /// True if a write-through guarantees as much as a barrier here.
@@ -34,6 +37,8 @@ pub(crate) struct CowStore {
     pub(crate) turn_ended: Event,
     pub(crate) background: Mutex<Option<Box<dyn JoinHandle>>>,
     pub(crate) state: Mutex<State>,
+    /// Holds that new views share, outside the mutex. Changed with the state locked.
+    pub(crate) standing: Arc<StandingHolds<Hold>>,
 }
 
 /// Counters for [`Stats`].
@@ -70,7 +75,7 @@ impl CowStore {
     }
 
     pub(crate) fn header(&self) -> PageFileHeader {
-        self.lock().header
+        self.header
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -1,7 +1,8 @@
 //! Views: committed states that readers hold.
 
 use crate::changes::{Image, Purpose};
-use crate::cow::state::CommittedState;
+use crate::cow::standing::Wanted;
+use crate::cow::state::{CommittedState, Hold};
 use crate::cow::store::CowStore;
 use crate::cow::tree::PageLookup;
 use crate::error::Result;
@@ -12,80 +13,63 @@ use std::sync::Arc;
 /// Committed state that stays unchanged. The places that it refers to are not overwritten while it is held.
 #[derive(Clone)]
 pub(crate) struct CowView {
-    held: Arc<HeldState>,
-}
-
-struct HeldState {
     store: Arc<CowStore>,
-    version: CommittedState,
-    header_number: u64,
-    /// True if a transaction may be built on the view.
-    is_latest: bool,
+    hold: Arc<Hold>,
 }
 
-impl Drop for HeldState {
+impl Drop for CowView {
     fn drop(&mut self) {
-        let commit = self.is_latest.then_some(self.version.commit);
-        self.store.lock().release(self.header_number, commit);
+        let hold = std::mem::take(&mut self.hold);
+        // A shared hold needs no mutex, and most are shared with the lane.
+        if let Some(hold) = Arc::into_inner(hold) {
+            drop(self.store.lock().release(hold));
+        }
     }
 }
 
 impl CowView {
     /// Returns the page file's directory.
     pub(crate) fn dir(&self) -> &dyn Directory {
-        &*self.held.store.data_dir.dir
+        &*self.store.data_dir.dir
     }
 
-    /// Returns a view of everything committed.
-    pub(crate) fn latest(store: &Arc<CowStore>) -> Result<CowView> {
-        CowView::of(store, true)
-    }
-
-    /// Returns a view of the durable state.
-    pub(crate) fn durable(store: &Arc<CowStore>) -> Result<CowView> {
-        CowView::of(store, false)
-    }
-
-    fn of(store: &Arc<CowStore>, is_latest: bool) -> Result<CowView> {
+    /// Returns a view of the wanted state.
+    pub(crate) fn of(store: &Arc<CowStore>, wanted: Wanted) -> Result<CowView> {
         store.check_process()?;
+        let view = |hold| CowView {
+            store: store.clone(),
+            hold,
+        };
+        if let Some(hold) = store.standing.get(wanted) {
+            return Ok(view(hold));
+        }
         let mut state = store.lock();
-        while is_latest && let Some(group) = state.in_the_way() {
+        while wanted == Wanted::Latest
+            && let Some(group) = state.in_the_way()
+        {
             // Waits, because the group may be rolled back, and commits on top of it would be refused as well.
             // On a full disk, commits that cannot fit and are tried again would keep all others out.
             drop(state);
             drop(store.wait_for(&group));
             state = store.lock();
         }
-        let version = match is_latest {
-            true => {
-                state.check()?;
-                state.latest.clone()
-            }
+        match wanted {
+            Wanted::Latest => state.check()?,
             // Works after a failure as well, because durable commits stay durable.
-            false => {
-                store.medium.check_open()?;
-                state.durable.clone()
-            }
-        };
-        let header_number = state.hold(&version, is_latest);
+            Wanted::Durable => store.medium.check_open()?,
+        }
+        let (hold, replaced) = state.hold(wanted);
         drop(state);
-        let store = store.clone();
-        Ok(CowView {
-            held: Arc::new(HeldState {
-                store,
-                version,
-                header_number,
-                is_latest,
-            }),
-        })
+        drop(replaced);
+        Ok(view(hold))
     }
 
     pub(crate) fn version(&self) -> &CommittedState {
-        &self.held.version
+        &self.hold.version
     }
 
     pub(crate) fn header_number(&self) -> u64 {
-        self.held.header_number
+        self.hold.header_number
     }
 
     pub(crate) fn commit(&self) -> u64 {
@@ -97,7 +81,7 @@ impl CowView {
     }
 
     fn find(&self, page: u64) -> Result<PageLookup> {
-        let store = &self.held.store;
+        let store = &self.store;
         store.check_process()?;
         store.medium.check_open()?;
         let tree = &self.version().tree;
@@ -105,17 +89,17 @@ impl CowView {
     }
 
     pub(crate) fn header(&self) -> PageFileHeader {
-        self.held.store.header()
+        self.store.header()
     }
 
     pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        let medium = &self.held.store.medium;
+        let medium = &self.store.medium;
         let tree = &self.version().tree;
         tree.each_page(medium, medium.page_size, visit)
     }
 
     pub(crate) fn image(&self, page: u64, purpose: Purpose) -> Result<Image> {
-        let medium = &self.held.store.medium;
+        let medium = &self.store.medium;
         match self.find(page)? {
             PageLookup::Hole => Ok(medium.zeroes.clone()),
             PageLookup::Fresh(image) => Ok(image),
@@ -127,7 +111,7 @@ impl CowView {
         match self.find(page)? {
             PageLookup::Hole => buf.fill(0),
             PageLookup::Fresh(image) => buf.copy_from_slice(&image),
-            PageLookup::Stored(at) => self.held.store.medium.page_into(page, at, buf)?,
+            PageLookup::Stored(at) => self.store.medium.page_into(page, at, buf)?,
         }
         Ok(())
     }

@@ -250,6 +250,27 @@ impl WriteThroughAdvisor for Knows {
     }
 }
 
+/// A thread that has read leaves a hold in its lane, which ends with the next header.
+#[test]
+fn a_reader_that_has_ended_keeps_no_places() {
+    let rewritten = |reads: bool| {
+        let mut len = 0;
+        on_disk(|disk, rt| {
+            let file = create(disk, rt, options());
+            write_all(&file, 0..80, 1);
+            if reads {
+                let mut page = vec![0; file.page_size() as usize];
+                file.snapshot().unwrap().read(7, &mut page).unwrap();
+                assert_eq!(page, contents(7, 1, file.page_size()));
+            }
+            (2..10).for_each(|stamp| write_all(&file, 0..80, stamp));
+            len = file_len(disk);
+        });
+        len
+    };
+    assert_eq!(rewritten(true), rewritten(false));
+}
+
 #[test]
 fn where_no_option_says_it_the_advisor_is_asked_once_for_each_opening() {
     let never = WriteThroughLimit { runs: 0, bytes: 0 };
