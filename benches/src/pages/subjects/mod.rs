@@ -1,5 +1,6 @@
 //! The stores that are compared.
 
+mod bare;
 mod keyed;
 #[cfg(feature = "lmdb")]
 mod lmdb;
@@ -19,6 +20,7 @@ pub fn all() -> Vec<Box<dyn PageStore>> {
     vec![
         Box::new(plain::Plain),
         Box::new(mapped::Mapped),
+        Box::new(bare::Bare),
         Box::new(ours::Ours::logged()),
         Box::new(ours::Ours::copy_on_write()),
         #[cfg(feature = "lmdb")]
