@@ -1,6 +1,7 @@
 //! Filesystems of a run: the directory itself, and filesystems in images in that directory.
 
 use super::place::Ground;
+use super::throttle::Limits;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
@@ -19,11 +20,16 @@ pub struct Filesystems {
     /// Size of each such filesystem, MiB; its image takes the whole size. Bulk needs three times --bulk
     #[arg(long, default_value_t = 4096, value_name = "MIB")]
     loop_size: u64,
+
+    /// Limit each loop device, for reads and for writes, by the blkio controller of cgroup v1: million
+    /// bytes and requests a second, such as 125MBps,3000. The limits are removed at the end
+    #[arg(long, value_name = "LIMITS")]
+    throttle: Option<Limits>,
 }
 
 /// A filesystem of a run.
 pub struct Filesystem {
-    /// Name on the command line.
+    /// Name on the command line, and `throttled` if it is.
     pub name: String,
     /// Title of its tables.
     pub title: String,
@@ -44,21 +50,27 @@ pub fn all(dir: &Path, flags: &Filesystems) -> Result<Vec<Filesystem>> {
     {
         bail!("--loop names {} twice: leave one out", twice.1);
     }
-    let of = |name: &String| of(dir, name, flags.loop_size);
+    let of = |name: &String| of(dir, name, flags);
     names.iter().map(of).collect()
 }
 
-fn of(dir: &Path, name: &str, loop_size: u64) -> Result<Filesystem> {
-    let kind = (name != NO_LOOP).then_some((name, loop_size));
-    let ground = Ground::new(dir, kind).with_context(|| format!("cannot measure on `{name}`"))?;
+fn of(dir: &Path, name: &str, flags: &Filesystems) -> Result<Filesystem> {
+    let kind = (name != NO_LOOP).then_some((name, flags.loop_size));
+    let cannot = || format!("cannot measure on `{name}`");
+    let mut ground = Ground::new(dir, kind).with_context(cannot)?;
     ground.write_all_blocks()?;
-    let title = if kind.is_some() {
-        format!("{name} in an image")
-    } else {
-        "in the directory itself".to_owned()
+    let mut filesystem = match kind {
+        Some(_) => (name.to_owned(), format!("{name} in an image")),
+        None => (name.to_owned(), "in the directory itself".to_owned()),
     };
+    if let Some(limits) = flags.throttle {
+        ground.limit(limits).with_context(cannot)?;
+        filesystem.0.push_str(" throttled");
+        filesystem.1.push_str(&format!(", at most {limits}"));
+    }
+    let (name, title) = filesystem;
     Ok(Filesystem {
-        name: name.to_owned(),
+        name,
         title,
         ground,
     })
@@ -73,6 +85,7 @@ mod tests {
         let flags = Filesystems {
             names,
             loop_size: 1,
+            throttle: None,
         };
         all(Path::new(env!("CARGO_MANIFEST_DIR")), &flags)
     }

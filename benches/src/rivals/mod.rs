@@ -9,7 +9,7 @@
 //! - `bulk/` appends many records with one force and reads them back.
 //! - `slice` runs one rival once; `rounds` runs all of them in turns; `report` prints the results.
 //! - `place` has the working directory, in a given directory or on a separate filesystem; `filesystem`
-//!   has all filesystems of a run.
+//!   has all filesystems of a run; `throttle` limits a device as a cloud volume is limited.
 
 mod apart;
 mod bench;
@@ -24,6 +24,7 @@ mod rounds;
 mod slice;
 mod subjects;
 mod table;
+mod throttle;
 pub(crate) mod turn;
 pub(crate) mod versions;
 

@@ -1,7 +1,8 @@
 //! Working directory of a run: in a given directory, or on a separate filesystem.
 
+use super::throttle::{Limits, Throttle};
 use crate::place::BenchDir;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use logforce_measure::counters::CounterSource;
 use logforce_measure::workplace;
 use logforce_testkit::loopfs::LoopFs;
@@ -13,6 +14,8 @@ use std::rc::Rc;
 
 /// A directory to work in.
 pub struct Ground {
+    // Declared first, so that the removals below are not limited.
+    throttle: Option<Throttle>,
     // Declared before the filesystem, so that it is removed before the unmount.
     place: BenchDir,
     filesystem: Option<LoopFs>,
@@ -40,6 +43,7 @@ impl Ground {
         };
         let what = kind.map_or(String::new(), |(kind, _)| format!(", {kind} in an image"));
         Ok(Ground {
+            throttle: None,
             in_words: format!("in {}{what}; {counts}", dir.display()),
             place,
             filesystem,
@@ -71,6 +75,19 @@ impl Ground {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Limits the loop device from now on.
+    ///
+    /// # Errors
+    /// If this is a directory, or the controller is missing.
+    pub fn limit(&mut self, limits: Limits) -> Result<()> {
+        let Some(filesystem) = &self.filesystem else {
+            bail!("only loop devices can be limited: leave `none` out of --loop");
+        };
+        self.throttle = Some(Throttle::new(filesystem.device(), limits)?);
+        self.in_words.push_str(&format!("; at most {limits}"));
+        Ok(())
     }
 
     /// Waits until earlier writes are on the disk. Otherwise the system would write them during the next
