@@ -56,6 +56,22 @@ fn assert_page(file: &PageFile, page: u64, stamp: u64) {
     assert!(buf == expected, "page {page}");
 }
 
+/// Also if the commit is not durable, and no header was written since the last view.
+#[test]
+fn a_new_view_shows_every_commit_before_it() {
+    on_disk(|disk, rt| {
+        let file = create(disk, rt, options());
+        let within = Duration::from_secs(3600);
+        for stamp in 1..4 {
+            let mut tx = file.begin().unwrap();
+            tx.write(0, &contents(0, stamp, file.page_size())).unwrap();
+            let committed = tx.commit_with(Policy::Interval { within }).unwrap();
+            assert_eq!(file.latest().unwrap().commit(), committed.commit);
+        }
+        assert_eq!(file.stats().headers, 0);
+    });
+}
+
 #[test]
 fn every_page_size_and_far_numbers() {
     for page_size in [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536] {

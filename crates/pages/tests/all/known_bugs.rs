@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// Known bugs (the list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`) and the tests that catch them.
-const SUSPECTS: [(&str, &str); 25] = [
+const SUSPECTS: [(&str, &str); 26] = [
     (
         "page-map-checksum-ignored",
         "map_damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
@@ -33,6 +33,10 @@ const SUSPECTS: [(&str, &str); 25] = [
     ),
     ("cow-full-disk-wedges", FULL),
     ("cow-no-reserve", FULL),
+    (
+        "cow-standing-hold-outdated",
+        "cow_basics::a_new_view_shows_every_commit_before_it",
+    ),
     (
         "cow-standing-hold-kept",
         "cow_places::a_reader_that_has_ended_keeps_no_places",
