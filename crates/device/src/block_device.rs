@@ -47,6 +47,9 @@ pub struct BlockDevice {
     /// Support of FUA writes (durable without a flush of everything else). On Windows: reported support of
     /// write-through.
     pub fua: Option<bool>,
+    /// True if the device zeroes ranges without writing them, by the word of its driver. On Linux the kernel
+    /// reports it from 6.17 on. See [`File::write_zeroes`](crate::File::write_zeroes).
+    pub zeroes: Option<bool>,
     /// Size of a logical sector in bytes.
     pub logical_sector: u32,
     /// Size of a physical sector in bytes.
@@ -67,6 +70,7 @@ impl BlockDevice {
             write_cache: WriteCache::Unknown,
             cache_source: Source::Nobody,
             fua: None,
+            zeroes: None,
             logical_sector: 512,
             physical_sector: 4096,
             rotational: None,

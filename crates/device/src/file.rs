@@ -164,6 +164,16 @@ pub trait File: Send + Sync {
     /// or `QuotaExceeded` if there is not enough space.
     fn reserve(&self, len: u64) -> io::Result<bool>;
 
+    /// Has the device zero a range without writing it (`FALLOC_FL_WRITE_ZEROES` on Linux), and grows the file to
+    /// at least its end. Start and end are multiples of the write unit, and no write to the range is in flight.
+    /// Afterwards the blocks count as written. That is metadata, which only a [`Barrier::Full`] makes durable:
+    /// before it, a crash of the system may lose writes to these blocks that were not forced. Returns
+    /// `Ok(false)`, and changes nothing, if the system, the filesystem or the device does not offer it. Fails
+    /// like [`reserve`](Self::reserve) if there is not enough space.
+    fn write_zeroes(&self, _: Range<u64>) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Gives the blocks of a range back to the filesystem. Its bytes are zeroes afterwards, and the size
     /// stays. Returns `Ok(false)` where the system has no such call.
     fn punch(&self, _: Range<u64>) -> io::Result<bool> {

@@ -106,6 +106,7 @@ forward! {
         fn blocks(&self, range: Range<u64>) -> Blocks;
         fn begin_write_back(&self, range: Range<u64>);
         fn reserve(&self, len: u64) -> io::Result<bool>;
+        fn write_zeroes(&self, range: Range<u64>) -> io::Result<bool>;
         fn punch(&self, range: Range<u64>) -> io::Result<bool>;
         fn drop_cache(&self, range: Range<u64>);
     } but not {

@@ -4,7 +4,7 @@ use super::text::render;
 use logforce::disk::CutResult;
 use logforce_device::{
     Assessment, AtomicWrite, BlockDevice, DirectAlignment, Facts, FileState, FilesystemKind,
-    Guarantee, Layer, Method,
+    Guarantee, Layer, Method, Reading,
 };
 use logforce_device::{Platform, Source, Verdict, WriteCache};
 use logforce_device_os::Asked;
@@ -165,6 +165,46 @@ fn pages_are_covered_by_the_atomic_writes_that_fit() {
         let atomic = report(facts.clone()).atomic;
         assert!(atomic.contains(pages), "{atomic}");
     }
+}
+
+#[test]
+fn zeroes_by_the_device_name_the_layer_that_offers_them() {
+    let mut facts = facts(Platform::Linux, None);
+    let mut says = |zeroes, layers: &[(&str, &str)]| {
+        facts.device.as_mut().unwrap().zeroes = zeroes;
+        let layer = |(name, limit): &(&str, &str)| {
+            let synced = Assessment::new(
+                Guarantee::PowerLoss,
+                Verdict::Declared,
+                Source::Device,
+                "it says so",
+            );
+            let mut layer = Layer::new(*name, synced);
+            layer.readings = vec![Reading {
+                what: "zeroes by the device, largest, bytes".to_owned(),
+                value: (*limit).to_owned(),
+                from: String::new(),
+            }];
+            layer
+        };
+        facts.layers = layers.iter().map(layer).collect();
+        report(facts.clone()).zeroes
+    };
+    let offered = says(Some(true), &[("disk9", "4096")]);
+    assert!(
+        offered.starts_with("Device zeroes: disk9 offers them."),
+        "{offered}"
+    );
+    let stopped = says(Some(false), &[("dm-0", "0"), ("disk9", "4096")]);
+    assert!(
+        stopped.contains("disk9 offers them, and a layer above"),
+        "{stopped}"
+    );
+    assert_eq!(
+        says(Some(false), &[("disk9", "0")]),
+        "Device zeroes: not offered."
+    );
+    assert!(says(None, &[]).contains("unknown"));
 }
 
 /// The sentence reads like a caught liar if it says "no" of a healthy disk.

@@ -105,6 +105,7 @@ impl Lines {
         split(&doctor.fua);
         split(&doctor.atomic);
         split(&doctor.protection);
+        split(&doctor.zeroes);
         let direct = match &doctor.direct {
             None => "not offered".to_owned(),
             Some(d) => format!("memory aligned to {}, offsets to {}", d.memory, d.offset),

@@ -7,6 +7,7 @@ use logforce_device::{
     Write,
 };
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Common part of both wrappers.
@@ -125,5 +126,9 @@ impl ForwardFile for MeteredFile {
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
         self.meter.call(|| self.inner.reserve(len))
+    }
+
+    fn write_zeroes(&self, range: Range<u64>) -> io::Result<bool> {
+        self.meter.call(|| self.inner.write_zeroes(range))
     }
 }

@@ -9,6 +9,11 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+/// Limit of the queue that filesystems ask for before they have the device zero a range: the largest range of
+/// one command. 0 if the device has no such command, a layer does not pass it on, or an administrator has turned
+/// it off. Linux 6.17.
+const ZEROES_LIMIT: &str = "queue/write_zeroes_unmap_max_bytes";
+
 /// Location of a block device in `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
@@ -144,6 +149,7 @@ impl Located {
         let mut device = BlockDevice::new(self.whole_name());
         device.write_cache = self.write_cache()?;
         device.fua = self.number("queue/fua")?.map(|v: u32| v != 0);
+        device.zeroes = self.number(ZEROES_LIMIT)?.map(|v: u64| v != 0);
         device.logical_sector = self.number("queue/logical_block_size")?.unwrap_or(512);
         device.physical_sector = self.number("queue/physical_block_size")?.unwrap_or(512);
         // The disks behind a RAID controller do not answer themselves.
@@ -168,6 +174,7 @@ impl Located {
                 "atomic write, largest, bytes",
                 "queue/atomic_write_unit_max_bytes",
             ),
+            ("zeroes by the device, largest, bytes", ZEROES_LIMIT),
             ("loop file", "loop/backing_file"),
             ("direct I/O to the loop file", "loop/dio"),
             ("mapped device", "dm/uuid"),

@@ -19,6 +19,10 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+/// `FALLOC_FL_WRITE_ZEROES` of Linux 6.17 (`linux/falloc.h`). An older kernel does not support the flag, and no
+/// kernel supports it together with `FALLOC_FL_KEEP_SIZE`.
+const WRITE_ZEROES: FallocateFlags = FallocateFlags::from_bits_retain(0x80);
+
 impl File for OsFile {
     fn len(&self) -> io::Result<u64> {
         let stat = uninterrupted(|| rustix::fs::fstat(&self.cached));
@@ -98,6 +102,19 @@ impl File for OsFile {
         }
     }
 
+    fn write_zeroes(&self, range: Range<u64>) -> io::Result<bool> {
+        let len = range.end.saturating_sub(range.start);
+        if len == 0 {
+            return Ok(true);
+        }
+        match uninterrupted(|| rustix::fs::fallocate(&self.cached, WRITE_ZEROES, range.start, len))
+        {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+            Err(e) => Err(at(e, "have the device zero a part of", &self.path)),
+        }
+    }
+
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
         // No other call uses the descriptor's own position.
         match uninterrupted(|| rustix::fs::seek(&self.cached, SeekFrom::Data(offset))) {
@@ -114,7 +131,6 @@ impl File for OsFile {
     }
 
     fn punch(&self, range: Range<u64>) -> io::Result<bool> {
-        use rustix::fs::FallocateFlags;
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let len = range.end.saturating_sub(range.start);
         match uninterrupted(|| rustix::fs::fallocate(&self.cached, hole, range.start, len)) {

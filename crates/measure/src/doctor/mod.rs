@@ -49,6 +49,8 @@ pub struct Doctor {
     pub atomic: String,
     /// Answer about power-loss protection, as a sentence.
     pub protection: String,
+    /// Answer about zeroes by the device, as a sentence.
+    pub zeroes: String,
     /// Hypervisor that runs this system, in words; null if there is none, or if it hides.
     pub hypervisor: Option<String>,
     /// Atomic writes to a file here; null if there are none.
@@ -181,6 +183,7 @@ impl Doctor {
             fua: sentences::fua(facts),
             atomic: sentences::atomic(facts),
             protection: sentences::protection(facts),
+            zeroes: sentences::zeroes(facts),
             hypervisor: findings.hypervisor,
             atomic_write: facts.atomic_write.map(|a| Atomic {
                 unit_min: a.unit_min,
@@ -231,6 +234,7 @@ impl Doctor {
             &mut self.path,
             &mut self.fua,
             &mut self.atomic,
+            &mut self.zeroes,
             &mut c.sentence,
             &mut m.mount_point,
             &mut m.directory,

@@ -1,7 +1,8 @@
-//! Answers about FUA, atomic writes and power-loss protection, each as a sentence that begins with its subject.
+//! Answers about FUA, atomic writes, power-loss protection and zeroes by the device, each as a sentence that
+//! begins with its subject.
 
 use super::sync;
-use logforce_device::{Facts, Layer, Platform, WriteCache};
+use logforce_device::{Facts, Layer, Platform, Reading, WriteCache};
 
 /// Returns the answer about FUA.
 pub fn fua(facts: &Facts) -> String {
@@ -45,12 +46,7 @@ pub fn atomic(facts: &Facts) -> String {
     const PAGES: [u32; 3] = [4096, 8192, 16384];
     match facts.atomic_write {
         None => {
-            let offers = |l: &&Layer| {
-                l.readings
-                    .iter()
-                    .any(|r| r.what.starts_with("atomic write") && r.value != "0")
-            };
-            let by_device = match facts.layers.iter().find(offers) {
+            let by_device = match offering(facts, "atomic write") {
                 Some(layer) => format!(
                     "{} offers some, and {} does not pass them on",
                     layer.name, facts.filesystem
@@ -77,6 +73,38 @@ pub fn atomic(facts: &Facts) -> String {
             )
         }
     }
+}
+
+/// Returns the first layer that reports a property with such a name, and a value other than zero.
+fn offering<'a>(facts: &'a Facts, what: &str) -> Option<&'a Layer> {
+    let offers = |r: &Reading| r.what.starts_with(what) && r.value != "0";
+    let mut layers = facts.layers.iter();
+    layers.find(|layer| layer.readings.iter().any(offers))
+}
+
+/// Returns the answer about ranges that the device zeroes without writing them.
+pub fn zeroes(facts: &Facts) -> String {
+    let device = facts.device.as_ref();
+    let answer = match (
+        device.map(|d| d.zeroes),
+        offering(facts, "zeroes by the device"),
+    ) {
+        (None, _) => "no device is known.".to_owned(),
+        (Some(Some(true)), _) => format!(
+            "{} offers them. `Tuning::device_zeroes` has the log use them where {} passes them on (ext4 does).",
+            device.map_or("", |d| &d.name),
+            facts.filesystem
+        ),
+        (Some(Some(false)), Some(layer)) => {
+            format!(
+                "{} offers them, and a layer above it does not pass them on.",
+                layer.name
+            )
+        }
+        (Some(Some(false)), None) => "not offered.".to_owned(),
+        (Some(None), _) => "unknown: the system does not say (Linux does from 6.17 on).".to_owned(),
+    };
+    format!("Device zeroes: {answer}")
 }
 
 /// Returns the answer about power-loss protection, as far as it is declared.

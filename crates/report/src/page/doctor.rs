@@ -38,6 +38,7 @@ pub fn doctor(doctor: &Doctor) -> Markup {
                     p { (doctor.fua) }
                     p { (doctor.atomic) }
                     p { (doctor.protection) }
+                    p { (doctor.zeroes) }
                 }
                 section id="tests" {
                     h2 { "Tests" }

@@ -47,6 +47,7 @@ pub fn check(system: &dyn System, dir: &Path) {
         }
         writes::overwriting(&t, direct);
         writes::reserving(&t, direct);
+        writes::zeroing(&t, direct);
     }
     if t.facts.direct.is_some() {
         writes::misaligned(&t);

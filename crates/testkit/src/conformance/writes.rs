@@ -1,4 +1,4 @@
-//! Writing, barriers, reserving.
+//! Writing, barriers, reserving, zeroing.
 
 use super::{Bench, expect, expect_kind, finish};
 use logforce_device::{AlignedBuf, Barrier, OpenFile, ReadSource, Write, WriteQueue};
@@ -210,6 +210,26 @@ pub fn overwriting(t: &Bench, direct: bool) {
         "an unaligned buffered write"
     );
     expect(second.barrier(Barrier::Full), "barrier");
+    t.remove("a");
+}
+
+/// Zeroes by the device, where the file offers them: old bytes are gone, and writes go on.
+pub fn zeroing(t: &Bench, direct: bool) {
+    let unit = t.unit() as u64;
+    let file = t.create("a", direct);
+    expect(finish(&*file, t.write(0, 2, 5, true)).result, "write");
+    let wanted = match expect(file.write_zeroes(unit..4 * unit), "zeroes by the device") {
+        true => vec![5, 0, 0, 0],
+        false => vec![5, 6],
+    };
+    for &source in t.sources() {
+        assert_eq!(t.fills(&*file, source), wanted, "{source:?}");
+    }
+    expect(finish(&*file, t.write(1, 1, 9, true)).result, "write again");
+    expect(file.barrier(Barrier::Full), "barrier");
+    for &source in t.sources() {
+        assert_eq!(t.fills(&*file, source)[..2], [5, 9], "{source:?}");
+    }
     t.remove("a");
 }
 

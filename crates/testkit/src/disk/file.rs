@@ -36,6 +36,11 @@ fn invalid(text: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, text)
 }
 
+fn no_space(s: &State) -> io::Error {
+    s.fault_counts.add(FaultKind::NoSpace, 1);
+    io::Error::new(ErrorKind::StorageFull, "no space left")
+}
+
 impl SimFile {
     fn check_write(&self, write: &Write) -> io::Result<()> {
         let Range { start, end } = write.range;
@@ -316,7 +321,7 @@ impl File for SimFile {
             self.has_write_back_error(&mut s);
             return Err(fault.error());
         }
-        s.barrier(self.inode);
+        s.barrier(self.inode, barrier);
         if self.has_write_back_error(&mut s) {
             s.barrier_failed = true;
             s.count_fault(Some(Fault::Io), FaultKind::BarrierError);
@@ -341,13 +346,36 @@ impl File for SimFile {
         if offered {
             let sectors = inode.sectors(0..len);
             if free.is_some_and(|free| inode.unallocated(sectors.clone()) > free) {
-                s.fault_counts.add(FaultKind::NoSpace, 1);
-                return Err(io::Error::new(ErrorKind::StorageFull, "no space left"));
+                return Err(no_space(&s));
             }
             inode.reserved = inode.reserved.max(sectors.end);
         }
         inode.grow(number, len);
         Ok(offered)
+    }
+
+    fn write_zeroes(&self, range: Range<u64>) -> io::Result<bool> {
+        let mut s = self.at.enter(Call::Reserve)?;
+        if !(s.options.in_place && s.options.zeroes) {
+            return Ok(false);
+        }
+        if [range.start, range.end].iter().any(|p| p % self.unit != 0) {
+            return Err(invalid(format!(
+                "zeroes by the device to {}[{}..{}]: both must be multiples of {}",
+                self.name, range.start, range.end, self.unit
+            )));
+        }
+        let fault = s.step(|| format!("zero {}[{}..{}]", self.name, range.start, range.end))?;
+        check(&s, fault)?;
+        s.counters.zeroes += 1;
+        let (free, number, rules) = (s.free_sectors(), s.next_number(), s.rules);
+        let inode = s.inode(self.inode);
+        let sectors = inode.sectors(range);
+        if free.is_some_and(|free| inode.unallocated(sectors.clone()) > free) {
+            return Err(no_space(&s));
+        }
+        inode.zero(sectors, number, rules);
+        Ok(true)
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {

@@ -19,6 +19,9 @@ pub(super) struct Version {
     /// True if it overwrites written blocks in place. Then its survival depends only on the device, not on
     /// metadata.
     pub placed: bool,
+    /// True if the device zeroed the sector. Metadata records that the sector is written, unless that was known
+    /// before.
+    pub zeroed: bool,
 }
 
 /// A sector in the system's cache.
@@ -123,7 +126,7 @@ impl Inode {
             cache_through: false,
             lie: false,
         });
-        self.commit_all();
+        self.commit_all(true);
         self.commit_size();
         self.cache.clear();
         self.before.clear();
@@ -269,6 +272,7 @@ impl Inode {
                 write: how.write,
                 data,
                 placed: false,
+                zeroed: false,
             };
             if how.direct {
                 // Like Linux, writes dirty pages to the device first, then drops them.
@@ -290,6 +294,24 @@ impl Inode {
                 self.commit(n);
                 self.stable_size = self.stable_size.max(to);
             }
+        }
+    }
+
+    /// Has the device zero whole sectors.
+    pub fn zero(&mut self, sectors: Range<u64>, write: u64, rules: Rules) {
+        self.grow(write, sectors.end * self.sector);
+        for n in sectors {
+            if n >= self.reserved {
+                self.allocated.insert(n);
+            }
+            self.cache.remove(&n);
+            let version = Version {
+                write,
+                data: self.zero.clone(),
+                placed: false,
+                zeroed: true,
+            };
+            self.reach_device(n, version, rules);
         }
     }
 
@@ -339,11 +361,16 @@ impl Inode {
         }
     }
 
-    /// Moves all of the device's volatile bytes of this file to the medium.
-    pub fn commit_all(&mut self) {
-        for (n, mut versions) in std::mem::take(&mut self.device) {
-            let last = versions.pop().expect("never empty");
-            self.store_on_medium(n, last.data);
+    /// Moves the device's volatile bytes of this file to the medium. Without `metadata`, leaves out the zeroes
+    /// that only metadata tells from sectors that were never written: a read returns the same without it.
+    pub fn commit_all(&mut self, metadata: bool) {
+        for (n, versions) in std::mem::take(&mut self.device) {
+            let last = versions.last().expect("never empty");
+            if last.zeroed && !last.placed && !metadata {
+                self.device.insert(n, versions);
+            } else {
+                self.store_on_medium(n, last.data.clone());
+            }
         }
     }
 

@@ -32,6 +32,8 @@ pub struct SimOptions {
     pub in_place: bool,
     /// True if blocks can be reserved on a filesystem that overwrites in place.
     pub reserves: bool,
+    /// True if the device zeroes ranges without writing them, on a filesystem that overwrites in place.
+    pub zeroes: bool,
     /// True if the filesystem reports which blocks of a file were written.
     pub tells_blocks: bool,
     /// True if blocks are reported as missing until what was written there leaves the page cache, as on ext4 and
@@ -69,6 +71,7 @@ impl Default for SimOptions {
             medium_reads: true,
             in_place: true,
             reserves: true,
+            zeroes: false,
             tells_blocks: true,
             allocates_late: false,
             write_cache: WriteCache::Back,
@@ -116,6 +119,7 @@ impl SimOptions {
         device.write_cache = self.write_cache;
         device.cache_source = Source::Device;
         device.fua = Some(true);
+        device.zeroes = Some(self.zeroes);
         device.logical_sector = self.sector;
         device.physical_sector = self.physical_sector.max(self.sector);
         device.rotational = Some(false);

@@ -100,6 +100,8 @@ pub struct Counters {
     pub removes: u64,
     /// Number of reservations of blocks.
     pub reserves: u64,
+    /// Number of ranges that the device zeroed.
+    pub zeroes: u64,
     /// Number of reads.
     pub reads: u64,
     /// Bytes of all reads.

@@ -11,6 +11,7 @@ use super::survive::{Fates, Survivors};
 use super::write_back::WriteBackErrors;
 use crate::Rng;
 use crate::runtime::thread_label;
+use logforce_device::Barrier;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -306,18 +307,18 @@ impl State {
     }
 
     /// Applies a successful barrier on a file.
-    pub fn barrier(&mut self, id: u64) {
+    pub fn barrier(&mut self, id: u64, barrier: Barrier) {
         let rules = self.rules;
         self.inode(id).write_back_all(rules);
         if rules.lie {
             return;
         }
         let inode = self.inode(id);
-        inode.commit_all();
+        inode.commit_all(barrier != Barrier::Data);
         inode.commit_size();
         if !self.options.isolate_flush {
             for inode in self.inodes.values_mut().filter(|i| !i.device.is_empty()) {
-                Arc::make_mut(inode).commit_all();
+                Arc::make_mut(inode).commit_all(false);
             }
         }
     }

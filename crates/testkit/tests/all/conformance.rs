@@ -9,7 +9,11 @@ use std::sync::Arc;
 #[test]
 fn the_simulated_disk_conforms() {
     for seed in 0..100 {
-        let disk = SimDisk::new(SimOptions::random(seed), seed);
+        let options = SimOptions {
+            zeroes: seed % 2 == 1,
+            ..SimOptions::random(seed)
+        };
+        let disk = SimDisk::new(options, seed);
         SimRuntime::run(seed, |rt| {
             conformance::check(&*disk.system(rt), Path::new("/log"))
         });

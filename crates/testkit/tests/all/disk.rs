@@ -2,7 +2,7 @@
 
 use crate::common::{DIRECT, UNIT, read, write};
 use logforce_device::{
-    AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Write, WriteCache,
+    AlignedBuf, Barrier, Blocks, Directory, File, OpenFile, ReadSource, Write, WriteCache,
 };
 use logforce_testkit::{
     Counters, Failure, Fault, FaultKind, Misread, SectorFault, SimDisk, SimOptions, SimRuntime,
@@ -318,6 +318,40 @@ fn with_dir_fails(disk: &SimDisk) {
     });
 }
 
+/// After a data barrier, blocks that the device zeroed may still count as never written; data in them may not.
+#[test]
+fn zeroes_by_the_device_are_recorded_by_a_full_barrier() {
+    let written = |barrier, seed| {
+        let disk = SimDisk::new(
+            SimOptions {
+                zeroes: true,
+                ..SimOptions::default()
+            },
+            seed,
+        );
+        disk.put_file("/d", "a", &[]);
+        with_dir(&disk, |d| {
+            let a = d.open("a", DIRECT).unwrap();
+            assert!(a.write_zeroes(0..4 * UNIT as u64).unwrap());
+            assert_eq!(a.blocks(0..4 * UNIT as u64), Blocks::Written);
+            write(&*a, 3, 1, 7, false).unwrap();
+            a.barrier(barrier).unwrap();
+        });
+        disk.reboot(seed);
+        with_dir(&disk, |d| {
+            let a = d.open("a", DIRECT).unwrap();
+            assert_eq!(a.blocks(3 * UNIT as u64..4 * UNIT as u64), Blocks::Written);
+            a.blocks(0..3 * UNIT as u64)
+        })
+    };
+    let mut lost = 0;
+    for seed in 0..20 {
+        assert_eq!(written(Barrier::Full, seed), Blocks::Written);
+        lost += u64::from(written(Barrier::Data, seed) != Blocks::Written);
+    }
+    assert!((1..20).contains(&lost), "{lost}");
+}
+
 #[test]
 fn room_is_limited() {
     let room = SimOptions {
@@ -446,6 +480,7 @@ fn what_was_asked_is_counted_and_written_down() {
         d.remove("c").unwrap();
         read(&*b, 0, ReadSource::Cache).unwrap();
         b.reserve(1).unwrap();
+        assert!(!b.write_zeroes(0..UNIT as u64).unwrap(), "not offered");
     });
     let counted = Counters {
         writes: 2,
@@ -458,6 +493,7 @@ fn what_was_asked_is_counted_and_written_down() {
         renames: 1,
         removes: 1,
         reserves: 1,
+        zeroes: 0,
         reads: 1,
         bytes_read: UNIT as u64,
     };

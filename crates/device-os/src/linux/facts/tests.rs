@@ -261,6 +261,29 @@ fn a_mount_that_cannot_be_seen_may_be_the_weakest_there_is() {
     world.is(ProcessCrash, Unknown, &["the device below it is unknown"]);
 }
 
+/// The queue's limit says whether the device zeroes ranges. Kernels before 6.17 have no such file.
+#[test]
+fn zeroes_by_the_device_are_its_queue_limit() {
+    let world = World::honest();
+    let zeroes = || world.facts().unwrap().device.unwrap().zeroes;
+    assert_eq!(zeroes(), None);
+    let limit = "sys/devices/vda/queue/write_zeroes_unmap_max_bytes";
+    for (value, offered) in [("0\n", false), ("8589934592\n", true)] {
+        world.put(limit, value);
+        assert_eq!(zeroes(), Some(offered), "{value}");
+        let layers = world.facts().unwrap().layers;
+        let mut readings = layers.iter().flat_map(|l| &l.readings);
+        let reading = readings.find(|r| r.what.starts_with("zeroes by the device"));
+        let reading = reading.expect("the layer says so");
+        assert_eq!(reading.value, value.trim());
+        assert!(
+            reading
+                .from
+                .ends_with("vda/queue/write_zeroes_unmap_max_bytes")
+        );
+    }
+}
+
 #[test]
 fn no_failed_question_is_an_answer() {
     // A directory in the place of a file, or the reverse: the query fails, but not because the file is
@@ -271,6 +294,7 @@ fn no_failed_question_is_an_answer() {
         "proc/fs/jbd2",
         "sys/devices/vda/queue/write_cache/x",
         "sys/devices/vda/queue/fua/x",
+        "sys/devices/vda/queue/write_zeroes_unmap_max_bytes/x",
         "sys/devices/vda/queue/logical_block_size/x",
         "sys/devices/vda/queue/physical_block_size/x",
         "sys/devices/vda/device/model/x",
