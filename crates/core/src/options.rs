@@ -80,6 +80,7 @@ pub struct Options {
     pub(crate) modes: Modes,
     pub(crate) write_limit_step: u64,
     pub(crate) force_of_bulk: u64,
+    pub(crate) device_zeroes: bool,
 }
 
 /// Distance from the tail to the write limit when it is raised, bytes. An opening after a crash searches up
@@ -144,6 +145,7 @@ impl Default for Options {
             modes: Modes::default(),
             write_limit_step: WRITE_LIMIT_STEP,
             force_of_bulk: FORCE_OF_BULK,
+            device_zeroes: false,
         }
     }
 }
@@ -285,6 +287,12 @@ impl Options {
     #[doc(hidden)]
     pub fn force_of_bulk(mut self, bytes: u64) -> Self {
         self.force_of_bulk = bytes;
+        self
+    }
+
+    /// Sets whether new segments are zeroed by a command of the device, where it has one, instead of writes.
+    pub fn device_zeroes(mut self, tries: bool) -> Self {
+        self.device_zeroes = tries;
         self
     }
 

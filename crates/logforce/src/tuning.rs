@@ -11,6 +11,7 @@ pub struct Tuning {
     max_spare_segments: Option<usize>,
     idle_stamp: Option<Duration>,
     live_stats: Option<bool>,
+    device_zeroes: Option<bool>,
 }
 
 impl Tuning {
@@ -72,6 +73,15 @@ impl Tuning {
         self
     }
 
+    /// Sets whether the device zeroes new segments, where it can, instead of receiving zeroes as writes. Default
+    /// false, because no device with such a command was measured or had its power cut so far. Needs Linux 6.17,
+    /// ext4, and a device that reports the command (`logforce doctor` shows it); elsewhere the log writes the
+    /// zeroes as before. One sync makes the zeroed blocks durable before the log uses the segment.
+    pub fn device_zeroes(mut self, tries: bool) -> Self {
+        self.device_zeroes = Some(tries);
+        self
+    }
+
     /// Returns the core's options with these settings applied.
     pub(crate) fn of(self, core: logforce_core::Options) -> logforce_core::Options {
         let core = set(core, self.write_unit_size, |core, n| {
@@ -87,6 +97,9 @@ impl Tuning {
             core.max_spare_segments(n)
         });
         let core = set(core, self.idle_stamp, |core, after| core.idle_stamp(after));
+        let core = set(core, self.device_zeroes, |core, tries| {
+            core.device_zeroes(tries)
+        });
         set(core, self.live_stats, |core, write| core.live_stats(write))
     }
 }

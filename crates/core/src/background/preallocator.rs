@@ -184,6 +184,7 @@ impl Engine {
             epoch: self.config.epoch,
             direct: self.config.force.plan.direct,
             fill: false,
+            zeroes: &self.config.zeroes,
             needs_blocks: self.config.filling.begins(),
             needs_written: self.config.force.needs_written(),
             stop: Some(&self.stop),

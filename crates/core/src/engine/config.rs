@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use crate::storage::segment_sizes::SegmentSizes;
-use crate::storage::zero_fill::Filling;
+use crate::storage::zero_fill::{DeviceZeroes, Filling};
 use crate::types::RecoveryReport;
 use logforce_commit::method::ForceConfig;
 use logforce_format::Epoch;
@@ -18,6 +18,8 @@ pub(crate) struct Config {
     pub(crate) sizes: SegmentSizes,
     /// Rule for filling new segments with zeroes.
     pub(crate) filling: Filling,
+    /// Zeroes by the device for that.
+    pub(crate) zeroes: DeviceZeroes,
     /// Result of recovery.
     pub(crate) report: RecoveryReport,
 }

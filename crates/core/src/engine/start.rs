@@ -22,7 +22,7 @@ use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
-use crate::storage::zero_fill::Filling;
+use crate::storage::zero_fill::{DeviceZeroes, Filling};
 use crate::sync::poison::Poison;
 use crate::types::RecoveryReport;
 use logforce_commit::method::ForceConfig;
@@ -60,6 +60,8 @@ pub(crate) struct OpenSettings {
     pub(crate) sizes: SegmentSizes,
     /// Rule for filling new segments with zeroes.
     pub(crate) filling: Filling,
+    /// Zeroes by the device for that.
+    pub(crate) zeroes: DeviceZeroes,
 }
 
 /// Position where appends continue: behind this opening's first batch, which is durable.
@@ -103,6 +105,7 @@ impl Engine {
             unit,
             sizes,
             filling,
+            zeroes,
         } = decided;
         let written = end.anchor.lsn;
         poison.durable.store(written.0, Ordering::Release);
@@ -179,6 +182,7 @@ impl Engine {
                 unit,
                 sizes,
                 filling,
+                zeroes,
                 report,
             },
             state: Mutex::new(state),

@@ -39,7 +39,7 @@ use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
-use crate::storage::zero_fill::Filling;
+use crate::storage::zero_fill::{DeviceZeroes, Filling};
 use crate::types::RecoveryReport;
 use epoch::{OpenedControl, anchor_behind, epoch_header, move_front, write_epoch};
 use logforce_commit::lock_wait::wait_for_lock;
@@ -175,6 +175,7 @@ fn lock_log(
     let force = choice.advise(force, &facts, unit);
     let sizes = SegmentSizes::new(options.smallest_segment(), options.segment_size, unit);
     let filling = Filling::here(&facts, force.plan, options.force_of_bulk);
+    let zeroes = DeviceZeroes::new(options.device_zeroes);
     let opening = Opening {
         dir,
         runtime,
@@ -183,6 +184,7 @@ fn lock_log(
         sizes,
         force,
         filling,
+        zeroes,
         metrics,
     };
     Ok(Locked {
@@ -319,6 +321,7 @@ impl Opening {
                 unit: self.unit,
                 sizes: self.sizes,
                 filling: self.filling,
+                zeroes: self.zeroes,
             },
             end: LogEnd {
                 epoch,

@@ -5,7 +5,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::storage::builder::{Fill, SegmentBuilder};
 use crate::storage::segment_sizes::SegmentSizes;
-use crate::storage::zero_fill::Filling;
+use crate::storage::zero_fill::{DeviceZeroes, Filling};
 use logforce_commit::method::ForceConfig;
 use logforce_device::{Directory, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, RecoveryCase};
@@ -20,6 +20,7 @@ pub(super) struct Opening {
     pub(super) sizes: SegmentSizes,
     pub(super) force: ForceConfig,
     pub(super) filling: Filling,
+    pub(super) zeroes: DeviceZeroes,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -31,6 +32,7 @@ impl Opening {
             epoch,
             direct: self.force.plan.direct,
             fill: self.filling.begins(),
+            zeroes: &self.zeroes,
             needs_blocks: self.filling.begins(),
             needs_written: self.force.needs_written(),
             stop: None,

@@ -6,6 +6,7 @@ use crate::storage::directory::set_aside;
 use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::segment::Segment;
 use crate::storage::transfer::write_part;
+use crate::storage::zero_fill::DeviceZeroes;
 use logforce_device::sync::AtomicBool;
 use logforce_device::{Access, AlignedBuf, Barrier, Blocks, Directory, File, OpenFile, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, SegmentHeader, planted};
@@ -24,6 +25,8 @@ const FILL_CHUNK_LARGE: usize = 512 << 10;
 const SLOW_WRITE: Duration = Duration::from_millis(1);
 /// Bytes per write of a fill while appends wait for it: then throughput counts.
 const FILL_CHUNK_IN_HASTE: usize = 1 << 20;
+/// Bytes that the device zeroes at once. A fill can pause and stop only between two such commands.
+const ZEROES_AT_ONCE: u64 = 16 << 20;
 
 /// Number of prepared segments after the current one that stay open. A long record may span more.
 pub(crate) const OPEN_AHEAD: usize = 2;
@@ -36,6 +39,8 @@ pub(crate) struct SegmentBuilder<'a> {
     pub(crate) direct: bool,
     /// True if blocks that were never written are filled with zeroes.
     pub(crate) fill: bool,
+    /// Zeroes by the device, with which a fill replaces its writes if possible.
+    pub(crate) zeroes: &'a DeviceZeroes,
     /// True if the file is filled in any case when the filesystem does not reserve blocks (ext4 without
     /// extents). Otherwise a commit that finds the disk full would fail the log.
     pub(crate) needs_blocks: bool,
@@ -210,9 +215,9 @@ impl SegmentBuilder<'_> {
         let range = 0..buf.len();
         let made = write_part(&*file, 0, buf, range)
             .map_err(Error::io("write", &path))
-            // A single barrier covers extents, size and header. In a reused file only the header changes. The
-            // control file lists the segment only after the barrier, so an earlier crash leaves a file on
-            // which nothing depends.
+            // A single barrier covers extents (also those that the device zeroed), size and header. In a reused
+            // file only the header changes. The control file lists the segment only after the barrier, so an
+            // earlier crash leaves a file on which nothing depends.
             .and_then(|_| {
                 let how = if changed {
                     Barrier::Full
@@ -334,10 +339,17 @@ impl SegmentBuilder<'_> {
             if self.stop.is_some_and(|stop| stop.load(Relaxed)) {
                 return Err(Error::Closed);
             }
-            let n = (chunk as u64).min(len - at) as usize;
+            let from = at;
             let before = self.runtime.now();
-            buf = write_part(file, at, buf, 0..n).map_err(Error::io("fill", path))?;
-            at += n as u64;
+            let by_device = len.min(at + ZEROES_AT_ONCE);
+            let zeroed = self.zeroes.zero(file, at..by_device);
+            if zeroed.map_err(Error::io("fill", path))? {
+                at = by_device;
+            } else {
+                let n = (chunk as u64).min(len - at) as usize;
+                buf = write_part(file, at, buf, 0..n).map_err(Error::io("fill", path))?;
+                at += n as u64;
+            }
             let now = self.runtime.now();
             let took = now.saturating_sub(before);
             spent += took;
@@ -345,7 +357,7 @@ impl SegmentBuilder<'_> {
             let filled = Filled {
                 done: at,
                 of: len,
-                last: (n as u64, took),
+                last: (at - from, took),
                 elapsed: now.saturating_sub(began),
             };
             if at < len {

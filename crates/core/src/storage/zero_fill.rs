@@ -1,6 +1,10 @@
 //! Filling of new segments with zeroes.
 
-use logforce_device::{Facts, FilesystemKind, ForceBy, Plan};
+use logforce_device::sync::AtomicBool;
+use logforce_device::{Blocks, Facts, File, FilesystemKind, ForceBy, Plan};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Condition on which new segments are filled with zeroes.
@@ -96,6 +100,27 @@ impl FillRate {
     }
 }
 
+/// Zeroes by the device, which are tried until one attempt is refused.
+pub(crate) struct DeviceZeroes(AtomicBool);
+
+impl DeviceZeroes {
+    /// Makes one that is tried only if `tries` is set.
+    pub(crate) fn new(tries: bool) -> DeviceZeroes {
+        DeviceZeroes(AtomicBool::new(tries))
+    }
+
+    /// Has the device zero the range. Returns false if it must be written instead. That is also the case if
+    /// the filesystem does not report the blocks as written: a crash could lose a later write to them.
+    pub(crate) fn zero(&self, file: &dyn File, range: Range<u64>) -> io::Result<bool> {
+        if !self.0.load(Relaxed) {
+            return Ok(false);
+        }
+        let is_zeroed = file.write_zeroes(range.clone())? && file.blocks(range) == Blocks::Written;
+        self.0.store(is_zeroed, Relaxed);
+        Ok(is_zeroed)
+    }
+}
+
 /// Work that was done, since the opening or in a part of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Workload {
@@ -128,8 +153,60 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logforce_device::ForwardFile;
+    use logforce_device::sync::AtomicU64;
 
     const MIB: u64 = 1 << 20;
+
+    /// File with given answers to [`File::write_zeroes`] and [`File::blocks`].
+    struct Answering {
+        zeroes: Result<bool, io::ErrorKind>,
+        blocks: Blocks,
+        asked: AtomicU64,
+    }
+
+    impl ForwardFile for Answering {
+        fn inner(&self) -> &dyn File {
+            unreachable!("no other call is made")
+        }
+
+        fn write_zeroes(&self, range: Range<u64>) -> io::Result<bool> {
+            assert_eq!(range, 0..MIB);
+            self.asked.fetch_add(1, Relaxed);
+            self.zeroes.map_err(io::Error::from)
+        }
+
+        fn blocks(&self, range: Range<u64>) -> Blocks {
+            assert_eq!(range, 0..MIB);
+            self.blocks
+        }
+    }
+
+    #[test]
+    fn the_device_is_asked_until_it_refuses() {
+        use io::ErrorKind::StorageFull;
+        for (zeroes, blocks, tries, answer, asked) in [
+            (Ok(true), Blocks::Written, true, Ok(true), 2),
+            (Ok(true), Blocks::Written, false, Ok(false), 0),
+            (Ok(false), Blocks::Written, true, Ok(false), 1),
+            (Ok(true), Blocks::Reserved, true, Ok(false), 1),
+            (Ok(true), Blocks::Unknown, true, Ok(false), 1),
+            // A full disk says nothing about the device.
+            (Err(StorageFull), Blocks::Missing, true, Err(StorageFull), 2),
+        ] {
+            let file = Answering {
+                zeroes,
+                blocks,
+                asked: AtomicU64::new(0),
+            };
+            let device = DeviceZeroes::new(tries);
+            for _ in 0..2 {
+                let zeroed = device.zero(&file, 0..MIB).map_err(|e| e.kind());
+                assert_eq!(zeroed, answer, "{zeroes:?} {blocks:?} {tries}");
+            }
+            assert_eq!(file.asked.load(Relaxed), asked, "{zeroes:?} {blocks:?}");
+        }
+    }
 
     #[test]
     fn a_slow_device_reserves_for_smaller_forces() {

@@ -38,3 +38,4 @@ mod unannounced;
 mod unforced;
 mod void_list;
 mod voided;
+mod zeroes;
