@@ -115,6 +115,11 @@ pub const SIMULATION: &[KnownBug] = &[
         "1: a method without a force goes on in a segment that was only reserved",
     )
     .found_by(38),
+    bug(
+        "device-zeroes-unrecorded",
+        "1, 6: a segment is used before it is durable that the device has zeroed its blocks",
+    )
+    .found_by(21),
     bug("holes-believed", "1, 6: holes of a copied segment count as written").found_by(21),
     bug(
         "stamp-of-a-weak-method",

@@ -219,7 +219,7 @@ impl SegmentBuilder<'_> {
             // file only the header changes. The control file lists the segment only after the barrier, so an
             // earlier crash leaves a file on which nothing depends.
             .and_then(|_| {
-                let how = if changed {
+                let how = if changed && !planted!("device-zeroes-unrecorded") {
                     Barrier::Full
                 } else {
                     Barrier::Data

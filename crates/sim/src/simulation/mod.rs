@@ -52,6 +52,7 @@ fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
 /// Lets segments begin small and grow, and draws an environment for the log. Uses a separate generator,
 /// so that the other choices of known seeds stay the same.
 fn share(world: &mut World, segment_size: u64, rng: &mut Rng) {
+    world.options = world.options.clone().device_zeroes(true);
     let unit = u64::from(world.disk.options().facts().write_unit());
     if rng.one_in(3) {
         let units = (segment_size / unit).max(4);
@@ -126,6 +127,7 @@ pub fn run(seed: u64) -> Coverage {
     let mut copying_rng = Rng::new(seed ^ 0x00c0_b1e5);
     let disk = SimOptions {
         tells_blocks: !copying_rng.one_in(4),
+        zeroes: Rng::new(seed ^ 0x2e70_e500).one_in(3),
         // A batch of thousands of runs never prints these lines, which would cost as much time as the
         // run itself.
         log_lines: if is_quiet() { 0 } else { 400 },
