@@ -1,10 +1,11 @@
 //! Each rival commits records by one thread and by several, and returns them after it is reopened.
 
+use clap::Parser;
 #[cfg(feature = "go")]
 use logforce_benches::rivals::Way;
 use logforce_benches::rivals::{
-    BULK_RECORD, Entry, Ground, RAW, RECYCLING, Shape, Task, Until, Work, Writers, all, here, part,
-    run,
+    BULK_RECORD, Document, Entry, Flags, Ground, RAW, RECYCLING, Shape, Task, Until, Work, Writers,
+    all, here, measure, part, replace, run,
 };
 use logforce_measure::Interrupt;
 use std::path::Path;
@@ -157,4 +158,49 @@ fn names_are_unique() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), all.len());
+}
+
+/// Two runs are merged: the tables have the rounds of both, and no path of this machine.
+#[test]
+fn tables_are_made_of_merged_runs() {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let at = |name: &str| home.path().join(name);
+    let dir = home.path().to_str().unwrap();
+    let run = |json: &str, threads: &str| {
+        let small = ["rivals", "--dir", dir, "--only", RECYCLING, "--bulk", "0"];
+        let short = [
+            "--rounds",
+            "1",
+            "--seconds",
+            "0.02",
+            "--records",
+            "128,4KiB",
+        ];
+        let words = [&small[..], &short, &["--threads", threads]].concat();
+        let document = measure(&Flags::parse_from(words), &Interrupt::new()).unwrap();
+        std::fs::write(at(json), serde_json::to_vec(&document).unwrap()).unwrap();
+    };
+    run("a", "1,2");
+    run("b", "1,2");
+    run("other", "1,4");
+
+    let page = "<!-- rivals: tables -->\n<!-- end -->\n<!-- rivals: summary -->\n<!-- end -->\n";
+    std::fs::write(at("page.md"), page).unwrap();
+    let merged = Document::read(&[at("a"), at("b")]).unwrap();
+    replace(&at("page.md"), &merged).unwrap();
+    let text = std::fs::read_to_string(at("page.md")).unwrap();
+    assert_eq!(text.matches("medians of 2 rounds").count(), 2, "{text}");
+    assert!(
+        text.contains("| 1 × 128 B | 2 × 128 B | 1 × 4 KiB | 2 × 4 KiB |"),
+        "{text}"
+    );
+    assert!(text.contains("| 1 thread | 2 threads |"), "{text}");
+    assert!(text.contains("segments used again"), "{text}");
+    assert!(!text.contains("failed") && !text.contains(dir), "{text}");
+
+    let refused = Document::read(&[at("a"), at("other")]).unwrap_err();
+    assert!(
+        format!("{refused:#}").contains("other rivals or workloads"),
+        "{refused:#}"
+    );
 }

@@ -1,18 +1,18 @@
 //! The command: reads the flags, runs the measurements and prints them.
 
-use super::filesystem::{self, Filesystem};
+use super::document::Document;
+use super::filesystem;
 use super::flags::Flags;
 use super::report::{self, RivalRow};
 use super::rival::Entry;
 use super::rival::Rival;
 use super::subjects::{self, LOGFORCE, RAW};
-use super::{bulk, rounds, table};
+use super::{bulk, markdown, rounds, table};
 use crate::place::{self, Line};
 use anyhow::{Result, bail};
 use clap::Parser;
 use logforce_measure::Interrupt;
 use logforce_terminal::numbers::count;
-use serde_json::json;
 use std::process::ExitCode;
 
 /// Reads the flags, runs all rivals and prints the tables.
@@ -24,8 +24,36 @@ pub fn main() -> ExitCode {
     place::run("rivals", |interrupt| compare(&flags, &interrupt))
 }
 
-/// Runs all rounds; returns true if no rival failed or lost a record.
+/// Measures, or reads earlier results, and prints them. Returns true if no rival failed or lost a
+/// record.
 fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
+    let document = if flags.merge.is_empty() {
+        measure(flags, interrupt)?
+    } else {
+        Document::read(&flags.merge)?
+    };
+    let rows = report::rows(&document.commits);
+    let bulk_rows = bulk::rows(&document.bulk);
+    for filesystem in &document.filesystems {
+        print!("{}", table::tables(filesystem, &rows));
+    }
+    for filesystem in &document.filesystems {
+        print!("{}", bulk::tables(filesystem, &bulk_rows));
+    }
+    print!("{}", table::below(&document, &rows));
+    print!("{}", bulk::below(&document.bulk, &bulk_rows));
+    flags.common.write(&document)?;
+    for file in &flags.markdown {
+        markdown::replace(file, &document)?;
+    }
+    Ok(rows.iter().all(is_well) && bulk_rows.iter().all(bulk::BulkRow::is_well))
+}
+
+/// Runs all rounds.
+///
+/// # Errors
+/// If the flags name an unknown rival, or a filesystem cannot be created.
+pub fn measure(flags: &Flags, interrupt: &Interrupt) -> Result<Document> {
     let entries = chosen(flags)?;
     let rivals: Vec<&dyn Rival> = entries
         .iter()
@@ -35,6 +63,7 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
         })
         .collect();
     let filesystems = filesystem::all(&flags.common.dir, &flags.filesystems)?;
+    let mut document = Document::new(flags, &filesystems, &rivals, &entries)?;
     println!(
         "{} of {:?} each",
         count(flags.rounds, "round"),
@@ -44,34 +73,18 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
         println!("- {}", filesystem.ground.in_words());
     }
     let lines = rounds::all(&rivals, flags, &filesystems, interrupt, &Line);
-    let subjects = if flags.bulk > 0 {
-        bulk::of(&rivals, &std::env::current_exe()?)
-    } else {
-        Vec::new()
-    };
-    let bulk_lines = bulk::all(&subjects, flags, &filesystems, interrupt, &Line);
+    document.commits = lines.into_iter().map(report::Measured::from).collect();
+    if flags.bulk > 0 {
+        let subjects = bulk::of(&rivals, &std::env::current_exe()?);
+        let lines = bulk::all(&subjects, flags, &filesystems, interrupt, &Line);
+        let measured = |line| bulk::Measured::new(line, flags.bulk);
+        document.bulk = lines.into_iter().map(measured).collect();
+    }
     Line.clear();
     if interrupt.is_raised() {
         println!("interrupted: only complete rounds count");
     }
-    let rows = report::rows(&lines);
-    for filesystem in &filesystems {
-        print!("{}", table::tables(filesystem, &rows));
-    }
-    let bulk_rows = bulk::rows(&bulk_lines, flags.bulk);
-    if flags.bulk > 0 {
-        for filesystem in &filesystems {
-            print!("{}", bulk::tables(filesystem, &bulk_rows, flags.bulk));
-        }
-    }
-    print!("{}", table::below(&rivals, &entries, &rows));
-    if flags.bulk > 0 {
-        print!("{}", bulk::below(&subjects, &bulk_rows));
-    }
-    let mut all = as_json(flags, &filesystems, &rivals, &entries, &rows);
-    all["bulk"] = json!(bulk_rows);
-    flags.common.write(&all)?;
-    Ok(rows.iter().all(is_well) && bulk_rows.iter().all(bulk::BulkRow::is_well))
+    Ok(document)
 }
 
 fn is_well(row: &RivalRow) -> bool {
@@ -98,50 +111,4 @@ fn chosen(flags: &Flags) -> Result<Vec<Entry>> {
         [RAW, LOGFORCE].contains(&name) || flags.only.iter().any(|n| n == name)
     });
     Ok(entries)
-}
-
-fn as_json(
-    flags: &Flags,
-    filesystems: &[Filesystem],
-    rivals: &[&dyn Rival],
-    entries: &[Entry],
-    rows: &[RivalRow],
-) -> serde_json::Value {
-    let settings: Vec<_> = rivals
-        .iter()
-        .map(|rival| {
-            json!({
-                "rival": rival.name(),
-                "version": rival.version(),
-                "settings": rival.settings(),
-                "writers": rival.writers().in_words(),
-            })
-        })
-        .collect();
-    let absent: Vec<_> = entries
-        .iter()
-        .filter_map(|entry| match entry {
-            Entry::Absent { name, why } => Some(json!({ "rival": name, "why": why })),
-            Entry::Here(_) => None,
-        })
-        .collect();
-    let filesystems: Vec<_> = filesystems
-        .iter()
-        .map(|filesystem| {
-            let ground = &filesystem.ground;
-            json!({
-                "filesystem": filesystem.name,
-                "place": ground.in_words(),
-                "counts_include_others": !ground.is_own_device(),
-            })
-        })
-        .collect();
-    json!({
-        "rounds": flags.rounds,
-        "seconds": flags.seconds.as_secs_f64(),
-        "filesystems": filesystems,
-        "settings": settings,
-        "not_run": absent,
-        "rows": rows,
-    })
 }

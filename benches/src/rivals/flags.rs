@@ -6,6 +6,7 @@ use crate::rivals::records::BULK_RECORD;
 use crate::rivals::records::SHORTEST;
 use clap::Parser;
 use logforce_terminal::arguments;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Compares Logforce with other logs and stores. All write the same records in the same run, in turns;
@@ -13,6 +14,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "rivals")]
 pub struct Flags {
+    /// Flags of every bench.
     #[command(flatten)]
     pub common: Common,
 
@@ -42,8 +44,18 @@ pub struct Flags {
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
 
+    /// Flags that choose the filesystems.
     #[command(flatten)]
     pub filesystems: Filesystems,
+
+    /// Measure nothing, and print the results of earlier runs that --json wrote, merged
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    pub merge: Vec<PathBuf>,
+
+    /// Replace the tables in these Markdown files, between the lines `<!-- rivals: NAME -->` and
+    /// `<!-- end -->`: `tables` has all results, `summary` the commits in --dir with the smallest records
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    pub markdown: Vec<PathBuf>,
 }
 
 fn size(text: &str) -> Result<usize, String> {

@@ -4,6 +4,7 @@ use super::throttle::{Limits, Throttle};
 use crate::place::BenchDir;
 use anyhow::{Context, Result, bail};
 use logforce_measure::counters::CounterSource;
+use logforce_measure::machine::Machine;
 use logforce_measure::workplace;
 use logforce_testkit::loopfs::LoopFs;
 use rustix::fs::{Advice, fadvise};
@@ -122,6 +123,14 @@ impl Ground {
     /// Returns the counters of the device below.
     pub fn counters(&self) -> Rc<dyn CounterSource> {
         Rc::clone(&self.place.counters)
+    }
+
+    /// Returns the machine and the filesystem.
+    ///
+    /// # Errors
+    /// If the system does not describe the filesystem.
+    pub fn machine(&self) -> Result<Machine> {
+        self.place.machine()
     }
 
     /// Returns the directory and the counted device, in words.

@@ -4,6 +4,7 @@ use crate::rivals::records::FoundRecords;
 use anyhow::Result;
 use logforce_measure::Interrupt;
 use logforce_measure::counters::CounterSource;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 pub(super) const WARM_UP: u64 = 10;
 
 /// Measurements of one run of a rival.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RivalRun {
     /// Number of commits in the timed part.
     pub commits: u64,
@@ -39,7 +40,7 @@ impl RivalRun {
 }
 
 /// Records found in a rival after reopening.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Kept {
     /// Number of acknowledged records, including the warm-up.
     pub acknowledged: u64,

@@ -1,14 +1,13 @@
 //! The tables, and the text below them.
 
-use crate::rivals::filesystem::Filesystem;
+use crate::rivals::described::{Described, with_version};
+use crate::rivals::document::Document;
 use crate::rivals::report::{RivalRow, yardstick};
-use crate::rivals::rival::Entry;
-use crate::rivals::rival::Rival;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
 /// Returns the tables of a filesystem as text, one for each record size.
-pub fn tables(filesystem: &Filesystem, rows: &[RivalRow]) -> String {
+pub fn tables(filesystem: &Described, rows: &[RivalRow]) -> String {
     let rows: Vec<&RivalRow> = rows
         .iter()
         .filter(|r| r.filesystem == filesystem.name)
@@ -55,7 +54,7 @@ fn cells(row: &RivalRow) -> Vec<String> {
         format!("{ratio:.2} of {}", yardstick(row.threads))
     });
     vec![
-        format!("{} {}", row.rival, row.version).trim().to_owned(),
+        with_version(&row.rival, &row.version),
         row.threads.to_string(),
         shown(row.commits_per_second, 0),
         range,
@@ -80,21 +79,17 @@ fn read_back(row: &RivalRow) -> String {
 }
 
 /// Returns the settings of each rival, the errors, and the rivals that did not run.
-pub fn below(rivals: &[&dyn Rival], entries: &[Entry], rows: &[RivalRow]) -> String {
+pub fn below(document: &Document, rows: &[RivalRow]) -> String {
     let mut text =
         "\nFlushes and writes are requests that the device completed; a request for a flush \
                             also counts as a write.\n\nSettings\n"
             .to_owned();
     // Writing to a string cannot fail.
-    for rival in rivals {
-        let name = format!("{} {}", rival.name(), rival.version());
-        let (settings, writers) = (rival.settings(), rival.writers().in_words());
-        let _ = writeln!(text, "- {}: {settings}; {writers}", name.trim());
+    for setting in &document.settings {
+        let _ = writeln!(text, "- {}: {}", setting.rival, setting.settings);
     }
-    for entry in entries {
-        if let Entry::Absent { name, why } = entry {
-            let _ = writeln!(text, "- {name}: not run: {why}");
-        }
+    for absent in &document.not_run {
+        let _ = writeln!(text, "- {}: not run: {}", absent.rival, absent.why);
     }
     for row in rows {
         if let Some(error) = &row.error {

@@ -12,4 +12,4 @@ pub mod turn;
 
 pub use rounds::all;
 pub use subjects::{Bulk, here, of};
-pub use table::{BulkRow, below, rows, tables};
+pub use table::{BulkRow, Measured, below, rows, tables};

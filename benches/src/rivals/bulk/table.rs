@@ -1,23 +1,53 @@
 //! Results of the bulk comparison: medians, and the table.
 
 use super::rounds::Line;
-use super::subjects::Subject;
 use super::turn::BulkRun;
-use crate::rivals::filesystem::Filesystem;
+use crate::rivals::described::{Described, with_version};
 use crate::rivals::records::BULK_RECORD;
 use comfy_table::{CellAlignment, Table, presets};
 use logforce_measure::run::stats::spread;
 use logforce_terminal::numbers::bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// A line of the table.
-#[derive(Debug, Clone, Serialize)]
-pub struct BulkRow {
-    /// Name of the filesystem on the command line.
+/// A subject on a filesystem, and the results of its rounds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Measured {
+    /// Name of the filesystem.
     pub filesystem: String,
-    /// Subject.
-    pub subject: &'static str,
+    /// Name of the subject.
+    pub subject: String,
+    /// Version.
+    pub version: String,
+    /// Description of the work.
+    pub settings: String,
+    /// Bytes of the appended records.
+    pub bytes: u64,
+    /// Results by round, or the error of a failed round.
+    pub rounds: Vec<Result<BulkRun, String>>,
+}
+
+impl Measured {
+    /// Returns the results of a line, whose subject appended `size` bytes at most.
+    pub fn new(line: Line<'_>, size: u64) -> Measured {
+        Measured {
+            filesystem: line.filesystem.name.clone(),
+            subject: line.subject.name.to_owned(),
+            version: line.subject.version.clone(),
+            settings: line.subject.settings.clone(),
+            bytes: size / BULK_RECORD as u64 * BULK_RECORD as u64,
+            rounds: line.rounds,
+        }
+    }
+}
+
+/// A line of the table.
+#[derive(Debug, Clone)]
+pub struct BulkRow {
+    /// Name of the filesystem.
+    pub filesystem: String,
+    /// Name of the subject.
+    pub subject: String,
     /// Version.
     pub version: String,
     /// Number of successful rounds.
@@ -52,27 +82,26 @@ impl BulkRow {
 }
 
 /// Returns the rows, in the order of the lines.
-pub fn rows(lines: &[Line<'_>], size: u64) -> Vec<BulkRow> {
-    lines.iter().map(|line| row(line, size)).collect()
+pub fn rows(lines: &[Measured]) -> Vec<BulkRow> {
+    lines.iter().map(row).collect()
 }
 
-fn row(line: &Line<'_>, size: u64) -> BulkRow {
+fn row(line: &Measured) -> BulkRow {
     let seen: Vec<&BulkRun> = line.rounds.iter().flatten().collect();
     let of = |value: &dyn Fn(&BulkRun) -> Option<f64>| {
         let values: Vec<f64> = seen.iter().filter_map(|s| value(s)).collect();
         spread(&values).map(|s| s.median)
     };
-    let bytes = size / BULK_RECORD as u64 * BULK_RECORD as u64;
-    let rate = |s: &BulkRun| bytes as f64 / 1e6 / s.append.seconds;
+    let rate = |s: &BulkRun| line.bytes as f64 / 1e6 / s.append.seconds;
     let rates = || seen.iter().map(|s| rate(s));
     let mib = |kib: Option<u64>| kib.map(|k| k as f64 / 1024.0);
     let both = |of: fn(&BulkRun) -> u64| seen.iter().map(|s| of(s)).sum();
     BulkRow {
-        filesystem: line.filesystem.name.clone(),
-        subject: line.subject.name,
-        version: line.subject.version.clone(),
+        filesystem: line.filesystem.clone(),
+        subject: line.subject.clone(),
+        version: line.version.clone(),
         rounds: seen.len(),
-        bytes,
+        bytes: line.bytes,
         append_mb_per_second: of(&|s| Some(rate(s))),
         append_mb_per_second_range: rates().reduce(f64::min).zip(rates().reduce(f64::max)),
         cold_seconds: of(&|s| Some(s.cold.seconds)),
@@ -86,7 +115,14 @@ fn row(line: &Line<'_>, size: u64) -> BulkRow {
 }
 
 /// Returns the table of a filesystem as text.
-pub fn tables(filesystem: &Filesystem, rows: &[BulkRow], size: u64) -> String {
+pub fn tables(filesystem: &Described, rows: &[BulkRow]) -> String {
+    let mut rows = rows
+        .iter()
+        .filter(|r| r.filesystem == filesystem.name)
+        .peekable();
+    let Some(size) = rows.peek().map(|row| row.bytes) else {
+        return String::new();
+    };
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header([
@@ -99,7 +135,7 @@ pub fn tables(filesystem: &Filesystem, rows: &[BulkRow], size: u64) -> String {
         "MiB reading",
         "read back",
     ]);
-    for row in rows.iter().filter(|r| r.filesystem == filesystem.name) {
+    for row in rows {
         table.add_row(cells(row));
     }
     for column in table.column_iter_mut().skip(1) {
@@ -127,7 +163,7 @@ fn cells(row: &BulkRow) -> Vec<String> {
         (None, _) => format!("LOST {}, FOREIGN {}", row.missing, row.foreign),
     };
     vec![
-        format!("{} {}", row.subject, row.version).trim().to_owned(),
+        with_version(&row.subject, &row.version),
         shown(row.append_mb_per_second, 0),
         range,
         shown(row.cold_seconds, 2),
@@ -139,15 +175,19 @@ fn cells(row: &BulkRow) -> Vec<String> {
 }
 
 /// Returns the settings of each subject, and the errors.
-pub fn below(subjects: &[Subject], rows: &[BulkRow]) -> String {
+pub fn below(lines: &[Measured], rows: &[BulkRow]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
     let mut text = "\nBulk: appending ends when everything is durable; reading opens the log, reads every \
         record and closes it. Each runs in a separate process, and MiB is its peak resident memory. \
         Cold means without the file's pages in the system's cache; caches of the device or of \
         a host are not emptied.\n\n"
         .to_owned();
     // Writing to a string cannot fail.
-    for subject in subjects {
-        let _ = writeln!(text, "- {}: {}", subject.name, subject.settings);
+    let first = lines.first().map(|line| &line.filesystem);
+    for line in lines.iter().filter(|l| Some(&l.filesystem) == first) {
+        let _ = writeln!(text, "- {}: {}", line.subject, line.settings);
     }
     for row in rows {
         if let Some(error) = &row.error {

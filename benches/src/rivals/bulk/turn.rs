@@ -6,9 +6,10 @@ use crate::rivals::place::Ground;
 use crate::rivals::records::BULK_RECORD;
 use anyhow::{Context, Result};
 use logforce_measure::Interrupt;
+use serde::{Deserialize, Serialize};
 
 /// Measurements of one run of a subject.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct BulkRun {
     /// Result of appending.
     pub append: PartDone,
