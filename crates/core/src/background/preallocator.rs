@@ -143,7 +143,11 @@ impl Engine {
             return Fill::Late;
         }
         if !wanted && !self.stop.load(Relaxed) {
-            let pause = lead.min(LONGEST_FILL_PAUSE).max(filled.last.1);
+            let longest = match self.membership {
+                Some(_) => LONGEST_PAUSE_OF_A_TASK,
+                None => LONGEST_FILL_PAUSE,
+            };
+            let pause = lead.min(longest).max(filled.last.1);
             self.wait_for_work(seen, Some(pause), WaitFor::FillPause);
         }
         Fill::GoesOn
@@ -314,6 +318,8 @@ const AT_ONCE: usize = 4;
 /// Longest pause between two writes of a fill. It bounds the duration of a fill beside a log with few
 /// appends: 64 MiB take 16 s.
 const LONGEST_FILL_PAUSE: Duration = Duration::from_millis(32);
+/// The same for a log of an environment, whose fill occupies a thread of the pool meanwhile.
+const LONGEST_PAUSE_OF_A_TASK: Duration = Duration::from_millis(1);
 
 /// Returns the time by which a fill is ahead of the appends, which have used `used` of the `of` bytes that
 /// they had when the fill became due. It should end when they have used seven eighths.
