@@ -127,7 +127,7 @@ pub fn run(seed: u64) -> Coverage {
     let mut copying_rng = Rng::new(seed ^ 0x00c0_b1e5);
     let disk = SimOptions {
         tells_blocks: !copying_rng.one_in(4),
-        zeroes: Rng::new(seed ^ 0x2e70_e500).one_in(8),
+        zeroes: Rng::new(seed ^ 0x1d_2e70_e500).one_in(8),
         // A batch of thousands of runs never prints these lines, which would cost as much time as the
         // run itself.
         log_lines: if is_quiet() { 0 } else { 400 },
