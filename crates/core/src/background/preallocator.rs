@@ -14,6 +14,7 @@ use crate::sync::wake::{WaitFor, Wake};
 use crate::trace;
 use logforce_device::ForceBy;
 use logforce_format::{Lsn, planted};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -116,12 +117,15 @@ impl Engine {
 
     /// Pauses between the writes of a fill, so that it ends shortly before the appends need the segment. At
     /// full speed the fill would compete with every commit, and each commit's flush would include the fill's
-    /// bytes. Unless it is late, the fill writes for at most half of the time. Ends the fill if the workload
-    /// since `before` makes filling a loss.
+    /// bytes. Unless it is late, the fill writes for at most half of the time. It also leaves the time that
+    /// the sync and the announcement of a segment took before. Ends the fill if the workload since `before`
+    /// makes filling a loss.
     fn pace(&self, filled: Filled, before: Workload) -> Fill {
-        // A fill takes long, and appends that wait for a higher write limit must not wait for its end.
-        let _ = self.raise_write_limit();
         let seen = self.events.preallocator.observe();
+        // A fill takes long, and neither the front nor appends that wait for a higher write limit may wait for
+        // its end.
+        self.follow_pins();
+        let _ = self.raise_write_limit();
         let (lead, requested, wanted) = {
             let mut state = self.state();
             state.fill_rate.note(filled.last);
@@ -130,19 +134,19 @@ impl Engine {
             }
             let (used, of) = state.used_of_segment();
             let others = self.events.preallocator.task();
-            let requested = state.segments.is_requested();
-            let wanted = requested || others.is_some_and(|task| task.keeps_others_waiting());
+            let wanted = others.is_some_and(|task| task.keeps_others_waiting());
             let begun_at = state.segments.prepares_at(of);
-            let lead = lead(filled, used.saturating_sub(begun_at), of - begun_at);
-            (lead, requested, wanted)
+            let lead = lead(filled, used.saturating_sub(begun_at), of - begun_at)
+                .saturating_sub(state.fill_rate.finish());
+            (lead, state.segments.is_requested(), wanted)
         };
         if requested {
             return Fill::InHaste;
         }
-        if lead.is_zero() {
+        if wanted || lead.is_zero() {
             return Fill::Late;
         }
-        if !wanted && !self.stop.load(Relaxed) {
+        if !self.stop.load(Relaxed) {
             let longest = match self.membership {
                 Some(_) => LONGEST_PAUSE_OF_A_TASK,
                 None => LONGEST_FILL_PAUSE,
@@ -181,7 +185,12 @@ impl Engine {
             self.wait_until(written, WaitLevel::Barrier)?;
         }
         let (load, lately) = self.state().begin_preparing();
-        let pace = |filled| self.pace(filled, load);
+        let paced = Cell::new(None);
+        let pace = |filled| {
+            let fill = self.pace(filled, load);
+            paced.set(Some(self.runtime().now()));
+            fill
+        };
         let mut builder = SegmentBuilder {
             dir: &self.view.dir,
             log_id: self.view.log_id,
@@ -229,7 +238,16 @@ impl Engine {
                 c.write_limit = limit;
             })?;
         }
-        self.state().segments.raise_write_limit(limit);
+        let finish = paced
+            .get()
+            .map(|at| self.runtime().now().saturating_sub(at));
+        {
+            let mut state = self.state();
+            state.segments.raise_write_limit(limit);
+            if let Some(finish) = finish {
+                state.fill_rate.finished(finish);
+            }
+        }
         for Made { segment, recycled } in made {
             let header = &segment.header;
             self.config.sizes.prepared(header.len, self.runtime().now());

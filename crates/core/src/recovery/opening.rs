@@ -36,7 +36,7 @@ impl Opening {
             needs_blocks: self.filling.begins(),
             needs_written: self.force.needs_written(),
             stop: None,
-            pace: &|_| Fill::GoesOn,
+            pace: &|_| Fill::InHaste,
             runtime: &*self.runtime,
         }
     }

@@ -70,7 +70,8 @@ pub(crate) struct Filled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
     GoesOn,
-    /// The fill continues without pauses and with larger writes, because appends may soon wait for it.
+    /// The fill continues without pauses and with larger writes, because appends may soon wait for it, or
+    /// other logs wait for the thread.
     Late,
     /// The fill continues with larger writes, because appends wait for it.
     InHaste,

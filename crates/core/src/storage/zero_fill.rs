@@ -65,11 +65,12 @@ const RESERVED_COSTS: u32 = 4;
 /// Bytes over which the speed of fills is averaged.
 const RATE_OVER: u64 = 8 << 20;
 
-/// Speed of the writes of fills, a moving average.
+/// Speed of fills: of their writes, a moving average, and of what follows the last write.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FillRate {
     bytes: u64,
     took: Duration,
+    finish: Duration,
 }
 
 impl FillRate {
@@ -81,6 +82,16 @@ impl FillRate {
             self.bytes /= 2;
             self.took /= 2;
         }
+    }
+
+    /// Notes the time from the end of a fill until appends could use the segment.
+    pub(crate) fn finished(&mut self, took: Duration) {
+        self.finish = took.max(self.finish / 2);
+    }
+
+    /// Returns a recent maximum of the time from the end of a fill until appends can use the segment.
+    pub(crate) fn finish(&self) -> Duration {
+        self.finish
     }
 
     /// Notes that a segment was reserved and not filled. The speed counts a little less then, so that some
@@ -240,6 +251,18 @@ mod tests {
         assert!(pays(&fast, MIB / 2) && !pays(&fast, MIB));
         fast.age();
         assert!(fast.break_even(Duration::from_micros(250)) > Some(5 * MIB / 8));
+    }
+
+    #[test]
+    fn a_slow_finish_is_remembered_for_some_segments() {
+        let ms = Duration::from_millis;
+        let mut rate = FillRate::default();
+        rate.finished(ms(40));
+        assert_eq!(rate.finish(), ms(40));
+        rate.finished(ms(1));
+        assert_eq!(rate.finish(), ms(20));
+        rate.finished(ms(30));
+        assert_eq!(rate.finish(), ms(30));
     }
 
     #[test]
