@@ -162,9 +162,8 @@ impl State {
             header_number: self.header_number,
             is_latest,
         });
-        // On a full disk each transaction has to see if a group is in its way. After closing, no header is
-        // published that would end the hold.
-        if self.is_closed || (is_latest && self.alone > 0) {
+        // On a full disk each transaction has to see if a group is in its way.
+        if is_latest && self.alone > 0 {
             return (hold, None);
         }
         let replaced = self.standing.keep(wanted, hold.clone());

@@ -22,7 +22,9 @@ impl Drop for CowView {
         let hold = std::mem::take(&mut self.hold);
         // A shared hold needs no mutex, and most are shared with the lane.
         if let Some(hold) = Arc::into_inner(hold) {
-            drop(self.store.lock().release(hold));
+            // Dropped without the mutex, because freeing its memory may take long.
+            let hold = self.store.lock().release(hold);
+            drop(hold);
         }
     }
 }
