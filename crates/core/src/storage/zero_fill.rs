@@ -74,7 +74,7 @@ pub(crate) struct FillRate {
 }
 
 impl FillRate {
-    /// Notes a write of so many bytes, and its duration.
+    /// Notes the bytes of a write, and its duration.
     pub(crate) fn note(&mut self, (bytes, took): (u64, Duration)) {
         self.bytes += bytes;
         self.took += took;
