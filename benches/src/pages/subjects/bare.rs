@@ -114,7 +114,9 @@ impl Shared {
             let written = self.write(pages);
             let mut state = self.state();
             state.is_writing = false;
-            state.failed = written.err().map(|e| format!("{e:#}"));
+            if let Err(e) = written {
+                state.failed.get_or_insert(format!("{e:#}"));
+            }
             drop(state);
             self.changed.notify_all();
         }
