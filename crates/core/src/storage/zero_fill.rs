@@ -1,5 +1,6 @@
 //! Filling of new segments with zeroes.
 
+use logforce_device::failure::is_no_space;
 use logforce_device::sync::AtomicBool;
 use logforce_device::{Blocks, Facts, File, FilesystemKind, ForceBy, Plan};
 use std::io;
@@ -126,7 +127,14 @@ impl DeviceZeroes {
         if !self.0.load(Relaxed) {
             return Ok(false);
         }
-        let is_zeroed = file.write_zeroes(range.clone())? && file.blocks(range) == Blocks::Written;
+        let is_offered = match file.write_zeroes(range.clone()) {
+            Err(e) if is_no_space(&e) => return Err(e),
+            // Any other failure counts as a refusal: a container's filter or the device may refuse the
+            // command although writes work. Nothing depends on the file yet, and its barrier reports a device
+            // that has failed.
+            answer => answer.unwrap_or(false),
+        };
+        let is_zeroed = is_offered && file.blocks(range) == Blocks::Written;
         self.0.store(is_zeroed, Relaxed);
         Ok(is_zeroed)
     }
@@ -195,13 +203,14 @@ mod tests {
 
     #[test]
     fn the_device_is_asked_until_it_refuses() {
-        use io::ErrorKind::StorageFull;
+        use io::ErrorKind::{InvalidInput, StorageFull};
         for (zeroes, blocks, tries, answer, asked) in [
             (Ok(true), Blocks::Written, true, Ok(true), 2),
             (Ok(true), Blocks::Written, false, Ok(false), 0),
             (Ok(false), Blocks::Written, true, Ok(false), 1),
             (Ok(true), Blocks::Reserved, true, Ok(false), 1),
             (Ok(true), Blocks::Unknown, true, Ok(false), 1),
+            (Err(InvalidInput), Blocks::Written, true, Ok(false), 1),
             // A full disk says nothing about the device.
             (Err(StorageFull), Blocks::Missing, true, Err(StorageFull), 2),
         ] {
