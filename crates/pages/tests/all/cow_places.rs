@@ -1,11 +1,12 @@
 //! Tests of the cost of a commit, and of the reuse of places.
 
 use crate::cow_basics::{contents, create, on_disk, options, reopen};
-use logforce_core::OpenMode;
+use logforce_core::{OpenMode, Policy};
 use logforce_device::Runtime;
 use logforce_pages::{PageFile, WriteThroughAdvisor, WriteThroughLimit, WriteThroughQuestion};
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 fn write_all(file: &PageFile, pages: impl IntoIterator<Item = u64>, stamp: u64) {
     let mut tx = file.begin().unwrap();
@@ -264,6 +265,31 @@ fn a_reader_that_has_ended_keeps_no_places() {
                 assert_eq!(page, contents(7, 1, file.page_size()));
             }
             (2..10).for_each(|stamp| write_all(&file, 0..80, stamp));
+            len = file_len(disk);
+        });
+        len
+    };
+    assert_eq!(rewritten(true), rewritten(false));
+}
+
+/// Nor does one that reads between commits that write no header. Each of its reads replaces a hold.
+#[test]
+fn a_reader_between_commits_keeps_no_places() {
+    let rewritten = |reads: bool| {
+        let mut len = 0;
+        on_disk(|disk, rt| {
+            let file = create(disk, rt, options());
+            write_all(&file, 0..80, 1);
+            let within = Duration::from_secs(3600);
+            for stamp in 2..6 {
+                let mut tx = file.begin().unwrap();
+                tx.write(0, &contents(0, stamp, file.page_size())).unwrap();
+                tx.commit_with(Policy::Interval { within }).unwrap();
+                if reads {
+                    drop(file.latest().unwrap());
+                }
+            }
+            (6..14).for_each(|stamp| write_all(&file, 0..80, stamp));
             len = file_len(disk);
         });
         len

@@ -5,7 +5,7 @@ use crate::common::opened;
 use logforce_core::{Guarantee, Log, Method, Options, Policy};
 use logforce_device::System;
 use logforce_sim::model::PATH;
-use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+use logforce_testkit::{Delays, SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::time::Duration;
 
@@ -261,4 +261,41 @@ fn spares_that_were_only_reserved_are_filled() {
             log.close().unwrap();
         });
     }
+}
+
+/// The next segment is filled while the current one is used, neither at once nor too late.
+#[test]
+fn a_segment_is_filled_evenly() {
+    const LEN: u64 = 8 << 20;
+    let delays = Delays {
+        write: Duration::from_micros(100),
+        depth: 2,
+        barrier: Duration::from_micros(200),
+    };
+    let slow = SimOptions {
+        delays: Some(delays),
+        ..SimOptions::default()
+    };
+    let disk = SimDisk::new(slow, 1);
+    SimRuntime::run(1, |rt| {
+        let options = options().segment_size(LEN).method(Method::DirectDsync);
+        let log = opened(&disk, rt, options);
+        let own = |log: &Log| disk.counters().bytes - log.tail_lsn().0;
+        let before = own(&log);
+        let filled_at = |eighths| {
+            while log.tail_lsn().0 < LEN / 8 * eighths {
+                log.commit(&[7; 3000]).expect("nothing fails");
+            }
+            own(&log) - before
+        };
+        assert!(filled_at(2) < LEN / 16, "before a quarter is used");
+        let half = filled_at(4);
+        assert!((LEN / 8..LEN / 2).contains(&half), "at a half: {half}");
+        let late = filled_at(6);
+        assert!((LEN / 2..LEN).contains(&late), "at three quarters: {late}");
+        assert!(filled_at(8) >= LEN, "at the end");
+        log.commit(b"in the next segment").expect("nothing fails");
+        assert_eq!(log.stats().counters.segment_waits, 0);
+        log.close().expect("nothing fails");
+    });
 }
