@@ -54,11 +54,11 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "history-without-voids",
         "7: a replica lacks what a lost truncation voided",
-    ).found_by(26),
+    ).found_by(94),
     bug(
         "back-to-without-voids",
         "7: a replica that goes back lacks what a lost truncation voided",
-    ).found_by(26),
+    ).found_by(94),
     bug(
         "follower-takes-any-successor",
         "7: a follower goes on in another history behind a void range",

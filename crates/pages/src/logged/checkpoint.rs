@@ -319,7 +319,8 @@ impl LoggedStore {
     /// is not the page that they look for.
     fn about_to_drop(&self, pages: &[u64]) {
         let mut state = self.state();
-        let at = self.contents.begin_to_apply(&state);
+        state.applies += 1;
+        let at = state.applies;
         for page in pages {
             // A page with a reader has a chain, because its earlier contents were kept.
             if let Some(chain) = state.chains.get_mut(page) {
@@ -461,7 +462,8 @@ impl LoggedStore {
     /// file notice that these pages are being overwritten.
     fn choose(&self, forced: Forced, pages: &[u64]) -> Vec<(u64, Lsn, Bytes)> {
         let mut state = self.state();
-        let at = self.contents.begin_to_apply(&state);
+        state.applies += 1;
+        let at = state.applies;
         let mut chosen = Vec::with_capacity(pages.len());
         for page in pages {
             let Some(chain) = state.chains.get_mut(page) else {

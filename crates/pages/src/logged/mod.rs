@@ -42,7 +42,7 @@ use hot_versions::HotVersions;
 use logforce_core::{Granted, Log, ReplicaOptions, Replication};
 use logforce_device::Event;
 use logforce_device::JoinHandle;
-use logforce_device::sync::{Apart, AtomicU64, Mutex, MutexGuard};
+use logforce_device::sync::{Apart, Mutex, MutexGuard};
 use logforce_device::write_out::Writers;
 use logforce_format::{Lsn, PageFileHeader};
 use proof::DataFile;
@@ -51,7 +51,6 @@ use state::State;
 use stats::Counts;
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 use versions_file::VersionsFile;
 
@@ -127,16 +126,6 @@ struct PageContents {
     /// Older versions, written by the checkpointer. The slots have a mutex, and are freed without the state
     /// locked.
     versions_file: VersionsFile,
-    /// Counter of the moments at which pages were about to be written to the data file. Changed with the
-    /// state locked, before the first of these writes.
-    applies: AtomicU64,
-}
-
-impl PageContents {
-    /// Records that pages are about to be written to the data file. Returns the number of that moment.
-    fn begin_to_apply(&self, _: &State) -> u64 {
-        self.applies.fetch_add(1, SeqCst) + 1
-    }
 }
 
 /// Handle of the checkpointer thread.

@@ -20,7 +20,7 @@ use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options};
 use logforce_core::{Error as LogError, ErrorKind as LogErrorKind, Granted, Log, OpenMode, Record};
 use logforce_device::Event;
-use logforce_device::sync::{AtomicU64, Mutex};
+use logforce_device::sync::Mutex;
 use logforce_device::write_out::Writers;
 use logforce_device::{FilesystemKind, System};
 use logforce_format::{
@@ -161,7 +161,6 @@ impl LoggedStore {
                 data,
                 newest: HotVersions::new(options.newest_cache(), page_size as usize),
                 versions_file,
-                applies: AtomicU64::default(),
             },
             writers,
             readers: state.readers.clone(),

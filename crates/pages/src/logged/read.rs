@@ -18,7 +18,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 /// Committed state that is being read. Clones share it.
 #[derive(Clone)]
@@ -116,10 +115,6 @@ impl LoggedStore {
                 }
                 Found::Data(seen) => {
                     let read = self.read_data(page);
-                    if purpose == Purpose::Change && self.contents.applies.load(SeqCst) == seen {
-                        // No page was about to be overwritten meanwhile.
-                        return read;
-                    }
                     let mut state = self.state();
                     if state.was_applied_since(page, seen) {
                         // The page was overwritten meanwhile, so the bytes that were read may be torn.
@@ -189,7 +184,7 @@ impl LoggedStore {
                 self.contents.newest.found(&state, page, base, &image);
                 Found::Memory(image)
             }
-            None => Found::Data(self.contents.applies.load(SeqCst)),
+            None => Found::Data(state.applies),
         }
     }
 

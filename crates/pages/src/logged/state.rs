@@ -78,6 +78,8 @@ pub(super) struct State {
     resized: Lsn,
     /// First page that is dropped by the commit that sets the number of pages and is being appended.
     resizing: Option<u64>,
+    /// Counter of the moments at which pages were about to be written to the data file.
+    pub(super) applies: u64,
     /// Versions in memory, which may have to leave it.
     pub(super) resident: ResidentVersions,
     /// True if a commit waits for another one that is being appended.
@@ -111,6 +113,7 @@ impl State {
             drops: Vec::new(),
             resized: Lsn::ORIGIN,
             resizing: None,
+            applies: 0,
             resident: ResidentVersions::default(),
             is_awaited: false,
             failure: None,

@@ -45,7 +45,7 @@ pub(super) struct VersionChain {
     pub(super) reserved: bool,
     /// Generation in which the page was changed last.
     pub(super) generation: u64,
-    /// Value of `PageContents::applies` when the page was last about to be written to the data file.
+    /// Value of `State::applies` when the page was last about to be written to the data file.
     pub(super) applied_at: u64,
 }
 
