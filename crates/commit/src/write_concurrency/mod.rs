@@ -69,11 +69,13 @@ impl Share {
     fn measured(&self, now: Duration, busy: Duration) -> Measured {
         let commits = f64::from(self.commits);
         // The first commit waited longest. The sum of the squares is that of (longest - after)^2.
-        let longest = now.saturating_sub(self.first).as_secs_f64();
+        let first = now.saturating_sub(self.first);
+        let longest = first.as_secs_f64();
         let squares = commits * longest * longest - 2.0 * longest * self.after + self.squares;
         Measured {
             commits: u64::from(self.commits),
             waited: squares.max(0.0),
+            longest: first,
             busy,
         }
     }

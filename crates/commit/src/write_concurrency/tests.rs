@@ -17,9 +17,13 @@ struct Model {
     beside: f64,
     /// Maximum time until a thread commits again.
     think: Duration,
+    /// Number of writes that may begin in each slice of 100 ms, if it is limited. At the end of a slice's
+    /// writes, the device waits for the next slice.
+    granted: Option<usize>,
 }
 
 const MS: Duration = Duration::from_millis(1);
+const SLICE: Duration = Duration::from_millis(100);
 
 /// Results of the last quarter of a run.
 #[derive(Debug)]
@@ -67,6 +71,7 @@ impl Model {
             events.push(Reverse((Duration::from_micros(n as u64), Event::Commits)));
         }
         let mut free = vec![Duration::ZERO; self.depth];
+        let (mut slice, mut left) = (Duration::ZERO, self.granted);
         let mut staged: Vec<Duration> = Vec::new();
         let mut in_flight: VecDeque<InFlight> = VecDeque::new();
         let (mut first, mut next) = (0, 0);
@@ -107,7 +112,16 @@ impl Model {
             if !staged.is_empty() && begins {
                 let place = free.iter_mut().min().unwrap();
                 let slower = 1.0 + self.beside * in_flight.len() as f64;
-                *place = now.max(*place) + self.write.mul_f64(slower);
+                let mut begins = now.max(*place);
+                if let (Some(left), Some(granted)) = (&mut left, self.granted) {
+                    while begins >= slice + SLICE || *left == 0 {
+                        slice += SLICE;
+                        *left = granted;
+                    }
+                    begins = begins.max(slice);
+                    *left -= 1;
+                }
+                *place = begins + self.write.mul_f64(slower);
                 events.push(Reverse((*place, Event::Done(next))));
                 next += 1;
                 if is_last {
@@ -143,6 +157,7 @@ fn on_a_device_that_serves_many_at_once_commits_wait_for_their_own_write() {
             depth: 32,
             beside: 0.0,
             think: MS / 10,
+            granted: None,
         };
         let time = write * 8000 * MS;
         let (seen, one) = (model.run(time), model.one_by_one(time));
@@ -161,6 +176,7 @@ fn on_a_device_that_serves_one_after_another_one_write_is_in_flight() {
             depth: 1,
             beside: 0.0,
             think: MS / 20,
+            granted: None,
         };
         let (seen, one) = (model.run(8000 * MS), model.one_by_one(8000 * MS));
         let what = format!("{threads} threads: {seen:?} {one:?}");
@@ -181,6 +197,7 @@ fn where_writes_hinder_each_other_one_is_in_flight() {
         depth: 32,
         beside: 3.0,
         think: MS / 10,
+        granted: None,
     };
     let seen = model.run(8000 * MS);
     assert!(seen.limit <= 1, "{seen:?}");
@@ -198,12 +215,33 @@ fn threads_that_work_between_their_commits_wait_for_their_own_write_too() {
                 depth: 32,
                 beside: 0.0,
                 think,
+                granted: None,
             };
             let (seen, one) = (model.run(8000 * MS), model.one_by_one(8000 * MS));
             let what = format!("{threads} threads, {think:?}: {seen:?} {one:?}");
             assert!(seen.p50 < model.write.mul_f64(1.25), "{what}");
             assert!(seen.per_second > 1.1 * one.per_second, "{what}");
         }
+    }
+}
+
+/// A volume with a limit of requests executes a slice's writes at full speed, and then none until the next
+/// slice. What counts there is the number of commits in a write.
+#[test]
+fn on_a_volume_with_a_limit_of_requests_a_write_contains_all_commits() {
+    for threads in [16, 64] {
+        let model = Model {
+            threads,
+            write: MS / 4,
+            depth: 32,
+            beside: 0.0,
+            think: MS / 20,
+            granted: Some(150),
+        };
+        let (seen, one) = (model.run(60_000 * MS), model.one_by_one(60_000 * MS));
+        let what = format!("{threads} threads: {seen:?} {one:?}");
+        assert_eq!(seen.limit, 0, "{what}");
+        assert!(seen.per_second > 1.6 * one.per_second, "{what}");
     }
 }
 
@@ -236,6 +274,7 @@ fn threads_that_do_something_else_are_not_waited_for() {
             depth: 1,
             beside: 0.0,
             think: 8 * MS,
+            granted: None,
         };
         let (seen, one) = (model.run(8000 * MS), model.one_by_one(8000 * MS));
         let what = format!("{threads} threads: {seen:?} {one:?}");
@@ -252,6 +291,7 @@ fn one_thread_is_never_tried_with_more() {
         depth: 32,
         beside: 0.0,
         think: MS / 10,
+        granted: None,
     };
     let seen = model.run(2000 * MS);
     assert_eq!((seen.limit, seen.beside), (1, 0.0));

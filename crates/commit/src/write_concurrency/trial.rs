@@ -13,6 +13,14 @@ const WINS: usize = 4;
 const WRITES: u32 = 12;
 /// Minimum duration of a turn. Shorter turns are noise.
 const TURN: Duration = Duration::from_millis(8);
+/// Minimum duration of a turn, as a multiple of the longest wait, if much time passes in waits that are longer
+/// than `TURN`. A volume with a limit of requests executes them at full speed for a while and then none for a
+/// while. Each turn must contain several times both.
+const STALLS: u32 = 4;
+/// Fraction of the time that is much time.
+const MUCH: u32 = 4;
+/// Longest wait that counts for that. A hang of a second is an exception.
+const LONGEST_STALL: Duration = Duration::from_millis(200);
 /// Limit that is tried alternately with the next higher one, while the current limit is zero or one.
 const FAR: usize = 8;
 /// Ratio of costs below which a higher limit wins. More writes in flight cost processor time, which other
@@ -34,8 +42,8 @@ const MUCH_WORSE: f64 = 1.5;
 const SOON: u32 = 4;
 /// Factor for the pause after a trial of a higher limit, or of zero, that ended early.
 const LONGER: u32 = 8;
-/// Time between two trials after a change. A trial that changes nothing doubles it.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Time between two trials after a change, in turns. A trial that changes nothing doubles it.
+const PAUSE: u32 = 12;
 /// Maximum time between two trials.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Minimum time between two resets of the pause because the number of concurrent commits has changed.
@@ -47,6 +55,8 @@ pub(super) struct Measured {
     pub(super) commits: u64,
     /// Sum of the squares of the commits' waiting times, in seconds squared.
     pub(super) waited: f64,
+    /// Longest waiting time of a commit.
+    pub(super) longest: Duration,
     /// Busy time of the log when the write was done. It is the clock for turns and pauses.
     pub(super) busy: Duration,
 }
@@ -81,6 +91,8 @@ struct Trial {
     costs: Vec<(f64, f64)>,
     /// Cost of the current limit, while the other one has its turn.
     first: Option<f64>,
+    /// Minimum duration of a turn.
+    least: Duration,
 }
 
 impl Trial {
@@ -121,6 +133,8 @@ pub(super) struct Trials {
     usual: u32,
     /// Time of the last reset of the pause.
     changed: Duration,
+    /// Waits since the last trial that were longer than `TURN`: their sum, and the longest one.
+    stalls: (Duration, Duration),
 }
 
 impl Trials {
@@ -133,11 +147,12 @@ impl Trials {
             unmeasured: 0,
             era: 0,
             next: None,
-            pause: PAUSE,
+            pause: TURN * PAUSE,
             up: true,
             far: false,
             usual: 0,
             changed: Duration::ZERO,
+            stalls: Default::default(),
         }
     }
 
@@ -167,11 +182,16 @@ impl Trials {
             // otherwise trials would never end under a load that changes all the time.
             self.usual = usual;
             self.changed = measured.busy;
-            self.pause = PAUSE;
-            let soon = measured.busy + PAUSE;
+            self.pause = TURN * PAUSE;
+            let soon = measured.busy + self.pause;
             self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
         }
         if self.trial.is_none() {
+            let stall = measured.longest.min(LONGEST_STALL);
+            if stall > TURN {
+                let (all, longest) = self.stalls;
+                self.stalls = (all + stall, longest.max(stall));
+            }
             let next = *self.next.get_or_insert(measured.busy + self.pause);
             if measured.busy >= next {
                 self.begin_trial();
@@ -197,10 +217,16 @@ impl Trials {
             (_, _, true) => lower,
             (_, false, false) => return,
         };
+        let (all, longest) = std::mem::take(&mut self.stalls);
+        let least = match all * MUCH >= self.pause {
+            true => longest * STALLS,
+            false => TURN,
+        };
         self.trial = Some(Trial {
             other,
             costs: Vec::with_capacity(TURNS),
             first: None,
+            least: least.max(TURN),
         });
         self.begin_turn();
     }
@@ -212,6 +238,10 @@ impl Trials {
     }
 
     fn measure(&mut self, measured: Measured) {
+        let (limit, now) = (self.limit, self.limit());
+        let Some(trial) = &mut self.trial else {
+            return;
+        };
         if self.unmeasured > 0 {
             self.unmeasured -= 1;
             self.turn.since = Some(measured.busy);
@@ -222,30 +252,26 @@ impl Trials {
         turn.waited += measured.waited;
         turn.writes += 1;
         turn.took = measured.busy.saturating_sub(turn.since.unwrap_or_default());
-        let first = self.trial.as_ref().and_then(|trial| trial.first);
-        let is_much_worse = |first: f64| turn.cost() > MUCH_WORSE * first;
-        if turn.writes >= SOON && first.is_some_and(is_much_worse) {
-            let costs = self.limit() > self.limit || self.limit() == 0;
+        let cost = turn.cost();
+        let is_much_worse = trial.first.is_some_and(|first| cost > MUCH_WORSE * first);
+        if is_much_worse && turn.writes >= SOON && trial.least == TURN {
             self.trial = None;
-            self.settle(false, if costs { LONGER } else { 2 });
+            let costs = now > limit || now == 0;
+            self.settle(false, TURN, if costs { LONGER } else { 2 });
             return;
         }
-        let enough = WRITES + 2 * self.limit() as u32;
-        if self.turn.writes < enough || self.turn.took < TURN {
+        if turn.writes < WRITES + 2 * now as u32 || turn.took < trial.least {
             return;
         }
-        let cost = self.turn.cost();
-        if let Some(trial) = &mut self.trial {
-            match trial.first.take() {
-                None => trial.first = Some(cost),
-                Some(first) => trial.costs.push((first, cost)),
-            }
-            if trial.costs.len() == TURNS || trial.lost(self.limit) > TURNS - WINS {
-                self.end_trial();
-                return;
-            }
+        match trial.first.take() {
+            None => trial.first = Some(cost),
+            Some(first) => trial.costs.push((first, cost)),
         }
-        self.begin_turn();
+        if trial.costs.len() == TURNS || trial.lost(limit) > TURNS - WINS {
+            self.end_trial();
+        } else {
+            self.begin_turn();
+        }
     }
 
     fn end_trial(&mut self) {
@@ -254,19 +280,19 @@ impl Trials {
         };
         let lost = trial.lost(self.limit);
         if lost > TURNS - WINS {
-            self.settle(false, 2);
+            self.settle(false, trial.least, 2);
             return;
         }
         self.up = trial.other > self.limit;
         self.limit = trial.other;
-        self.settle(true, 1);
+        self.settle(true, trial.least, 1);
     }
 
-    /// Ends a trial. If it has `changed` the limit, resets the pause. Otherwise the next trial is in the
-    /// other direction, after a pause that is `longer` times as long.
-    fn settle(&mut self, changed: bool, longer: u32) {
+    /// Ends a trial with turns of at least `turn`. If it has `changed` the limit, resets the pause. Otherwise the
+    /// next trial is in the other direction, after a pause that is `longer` times as long.
+    fn settle(&mut self, changed: bool, turn: Duration, longer: u32) {
         if changed {
-            self.pause = PAUSE;
+            self.pause = turn * PAUSE;
         } else {
             self.far ^= self.up;
             self.up = !self.up;
