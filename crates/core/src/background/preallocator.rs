@@ -117,8 +117,8 @@ impl Engine {
 
     /// Pauses between the writes of a fill, so that it ends shortly before the appends need the segment. At
     /// full speed the fill would compete with every commit, and each commit's flush would include the fill's
-    /// bytes. Unless it is late, the fill writes for at most half of the time. It also leaves the time that
-    /// the sync and the announcement of a segment took before. Ends the fill if the workload since `before`
+    /// bytes. Unless it is late, the fill writes for at most half of the time. It leaves the time that the
+    /// sync and the announcement of a segment took before. Ends the fill if the workload since `before`
     /// makes filling a loss.
     fn pace(&self, filled: Filled, before: Workload) -> Fill {
         let seen = self.events.preallocator.observe();
@@ -136,8 +136,8 @@ impl Engine {
             let others = self.events.preallocator.task();
             let wanted = others.is_some_and(|task| task.keeps_others_waiting());
             let begun_at = state.segments.prepares_at(of);
-            let lead = lead(filled, used.saturating_sub(begun_at), of - begun_at)
-                .saturating_sub(state.fill_rate.finish());
+            let used = used.saturating_sub(begun_at);
+            let lead = lead(filled, used, of - begun_at, state.fill_rate.finish());
             (lead, state.segments.is_requested(), wanted)
         };
         if requested {
@@ -339,13 +339,14 @@ const LONGEST_FILL_PAUSE: Duration = Duration::from_millis(32);
 /// The same for a log of an environment, whose fill occupies a thread of the pool meanwhile.
 const LONGEST_PAUSE_OF_A_TASK: Duration = Duration::from_millis(1);
 
-/// Returns the time by which a fill is ahead of the appends, which have used `used` of the `of` bytes that
-/// they had when the fill became due. It should end when they have used seven eighths.
-fn lead(filled: Filled, used: u64, of: u64) -> Duration {
+/// Returns the time by which a fill is ahead of its plan. The plan is an even pace until appends will have
+/// used seven eighths of the `of` bytes that they had when the fill became due, or until `finish` before they
+/// will have used all, whichever is sooner. They have used `used` so far.
+fn lead(filled: Filled, used: u64, of: u64, finish: Duration) -> Duration {
     let elapsed = filled.elapsed.as_nanos();
-    let until = u128::from(of) * 7 / 8;
-    let due = elapsed * u128::from(filled.done) * until;
-    let due = due / (u128::from(filled.of) * u128::from(used.max(1)));
+    let until_needed = elapsed * u128::from(of) / u128::from(used.max(1));
+    let until = (until_needed * 7 / 8).min(until_needed.saturating_sub(finish.as_nanos()));
+    let due = until * u128::from(filled.done) / u128::from(filled.of);
     Duration::from_nanos(u64::try_from(due.saturating_sub(elapsed)).unwrap_or(u64::MAX))
 }
 
@@ -355,21 +356,28 @@ mod tests {
 
     #[test]
     fn a_fill_is_paced_to_end_when_seven_eighths_are_used() {
-        let lead = |done, used, ms| {
+        let paced = |done, used, ms, finish| {
             let filled = Filled {
                 done,
                 of: 64 << 20,
                 last: (128 << 10, Duration::ZERO),
                 elapsed: Duration::from_millis(ms),
             };
-            lead(filled, used, 8 << 20).as_millis()
+            lead(filled, used, 8 << 20, Duration::from_millis(finish)).as_millis()
         };
+        let lead = |done, used, ms| paced(done, used, ms, 0);
         // Half of the fill is due at half of 7 MiB.
         assert_eq!(lead(32 << 20, 7 << 19, 100), 0);
-        assert_eq!(lead(32 << 20, 7 << 18, 100), 100);
+        assert_eq!(lead(32 << 20, 7 << 18, 112), 112);
         assert_eq!(lead(16 << 20, 7 << 19, 100), 0, "it is late");
         assert_eq!(lead(64 << 20, 7 << 20, 100), 0);
         assert!(lead(1 << 20, 0, 1) > 60_000, "nothing is appended");
         assert_eq!(lead(1 << 20, 0, 0), 0);
+        // All 8 MiB are used in 800 ms. A finish within the last eighth of them changes nothing.
+        assert_eq!(paced(32 << 20, 1 << 20, 100, 100), 250);
+        // A finish of 400 ms leaves 400 ms for the fill, spread evenly.
+        assert_eq!(paced(32 << 20, 1 << 20, 100, 400), 100);
+        assert_eq!(paced(16 << 20, 1 << 20, 100, 400), 0);
+        assert_eq!(paced(48 << 20, 1 << 20, 100, 900), 0, "no time is left");
     }
 }
