@@ -299,3 +299,45 @@ fn a_segment_is_filled_evenly() {
         log.close().expect("nothing fails");
     });
 }
+
+/// A disk with little bandwidth makes smaller forces bulk: here those of 1 MB, because fills write less in the
+/// time of four small writes. Now and then a segment is filled again, to notice if the disk became faster.
+#[test]
+fn on_a_slow_disk_smaller_forces_are_bulk() {
+    const LEN: u64 = 8 << 20;
+    let slow = || SimOptions {
+        delays: Some(Delays {
+            write: Duration::from_millis(1),
+            depth: 2,
+            barrier: Duration::ZERO,
+        }),
+        ..SimOptions::default()
+    };
+    let prepared_for = |record| {
+        let disk = SimDisk::new(slow(), 1);
+        SimRuntime::run(1, |rt| {
+            let options = options().segment_size(LEN).method(Method::DirectDsync);
+            let options = options.max_batch_size(1 << 20).buffer_size(4 << 20);
+            let log = opened(&disk, rt, options.force_of_bulk(4 << 20));
+            let commits_to = |end, record: usize| {
+                let record = vec![7; record];
+                while log.tail_lsn().0 < end {
+                    log.commit(&record).expect("nothing fails");
+                }
+                log.stats().counters
+            };
+            // The log measures the disk with small commits.
+            let before = commits_to(2 * LEN, 3000);
+            assert_eq!(before.segments_unfilled, 0);
+            let after = commits_to(32 * LEN, record);
+            log.close().expect("nothing fails");
+            let prepared = after.segments_prepared - before.segments_prepared;
+            (prepared, after.segments_unfilled)
+        })
+    };
+    let (prepared, unfilled) = prepared_for(200 << 10);
+    assert_eq!(unfilled, 0, "of {prepared}");
+    let (prepared, unfilled) = prepared_for(1000 << 10);
+    assert!(unfilled >= 3, "{unfilled} of {prepared}");
+    assert!(unfilled + 3 < prepared, "{unfilled} of {prepared}");
+}
