@@ -5,7 +5,8 @@ use super::described::{Described, with_version};
 use super::filesystem::Filesystem;
 use super::flags::Flags;
 use super::report::Measured;
-use super::rival::{Entry, Rival};
+use super::rival::{ETCD_WAL, Entry, RAFT_WAL, Rival};
+use super::subjects::{LOGFORCE, RAW, RECYCLING};
 use crate::place;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,8 @@ pub struct Run {
     pub commit: String,
     /// Command line.
     pub command: String,
+    /// Features of the package with which its rivals are built.
+    pub features: Vec<String>,
     /// Number of rounds.
     pub rounds: u32,
     /// Duration of a slice, seconds.
@@ -105,6 +108,7 @@ impl Document {
                 date: output_of("date", &["-u", "+%F"]),
                 commit: output_of("git", &["rev-parse", "--short=8", "HEAD"]),
                 command: without_paths(&place::command_line("rivals")),
+                features: features(rivals),
                 rounds: flags.rounds,
                 seconds: flags.seconds.as_secs_f64(),
             }],
@@ -190,6 +194,22 @@ fn add_new<T>(all: &mut Vec<T>, more: Vec<T>, same: impl Fn(&T, &T) -> bool) {
             all.push(new);
         }
     }
+}
+
+/// Returns the features with which the rivals are built.
+fn features(rivals: &[&dyn Rival]) -> Vec<String> {
+    let mut features = Vec::new();
+    for rival in rivals {
+        let feature = match rival.name() {
+            RAW | LOGFORCE | RECYCLING => continue,
+            ETCD_WAL | RAFT_WAL => "go",
+            name => name,
+        };
+        if !features.iter().any(|known| known == feature) {
+            features.push(feature.to_owned());
+        }
+    }
+    features
 }
 
 /// Returns the trimmed output of a program, or a question mark if it fails.

@@ -2,7 +2,7 @@
 
 use super::bulk::{self, BulkRow};
 use super::described::{Described, with_version};
-use super::document::Document;
+use super::document::{Document, Run};
 use super::filesystem::NO_LOOP;
 use super::report::{self, Measured, RivalRow, median, ratios};
 use super::subjects::{LOGFORCE, RAW, RECYCLING};
@@ -49,15 +49,14 @@ fn tables(document: &Document) -> String {
     let bulk_rows = bulk::rows(&document.bulk);
     let mut text = "```\n".to_owned();
     // Writing to a string cannot fail.
-    let mut commands: Vec<&str> = document.runs.iter().map(|r| r.command.as_str()).collect();
+    let command = |run: &Run| {
+        let flags = run.command.strip_prefix("rivals").unwrap_or(&run.command);
+        let features = run.features.join(",");
+        format!("cargo bench --bench rivals --features {features} --{flags}\n")
+    };
+    let mut commands: Vec<String> = document.runs.iter().map(command).collect();
     commands.dedup();
-    for command in commands {
-        let flags = command.strip_prefix("rivals").unwrap_or(command);
-        let _ = writeln!(
-            text,
-            "cargo bench --bench rivals --features rivals,go --{flags}"
-        );
-    }
+    text += &commands.concat();
     let _ = writeln!(
         text,
         "```\n\n{}: commits/s [lowest–highest] (p99.9 in ms). A dash stands for a case that a rival does not have.\n\n\
@@ -93,7 +92,13 @@ fn dated(document: &Document) -> String {
         true => count(most, "round"),
         false => format!("{least} to {most} rounds"),
     };
-    let seconds = run.map_or(0.0, |run| run.seconds);
+    let mut seconds: Vec<String> = document
+        .runs
+        .iter()
+        .map(|run| run.seconds.to_string())
+        .collect();
+    seconds.dedup();
+    let seconds = seconds.join(" or ");
     format!("{date}, {commit}, medians of {rounds} of {seconds} s")
 }
 
