@@ -62,11 +62,11 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "follower-takes-any-successor",
         "7: a follower goes on in another history behind a void range",
-    ).found_by(1465),
+    ).found_by(702709),
     bug(
         "voided-before-compared",
         "7: a follower goes back to where its history has no record, for another history's truncation",
-    ).found_by(63008428),
+    ).found_by(70015867),
     bug(
         "follower-voids-in-silence",
         "7: a replica keeps records that a copy of the log has voided",
@@ -83,7 +83,7 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "failed-barrier-forgotten",
         "4: a failed barrier counts as done",
-    ).found_by(21),
+    ).found_by(23),
     bug("failed-write-forgotten", "4: a failed write counts as done").found_by(0),
     bug("poison-forgotten", "4: the log goes on after a failure").found_by(1),
     bug(
@@ -95,16 +95,16 @@ pub const SIMULATION: &[KnownBug] = &[
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     )
-    .found_by(77),
+    .found_by(120),
     bug(
         "hole-under-watermark",
         "1: the watermark passes a write that has not completed",
-    ).found_by(426),
+    ).found_by(10),
     bug(
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
     )
-    .found_by(45),
+    .found_by(22),
     bug(
         "first-write-overstated",
         "1, 6: what is written to blocks that were never written is said to survive a crash of the system",
@@ -119,7 +119,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "device-zeroes-unrecorded",
         "1, 6: a segment is used before it is durable that the device has zeroed its blocks",
     )
-    .found_by(21),
+    .found_by(148),
     bug("holes-believed", "1, 6: holes of a copied segment count as written").found_by(21),
     bug(
         "stamp-of-a-weak-method",
@@ -130,16 +130,16 @@ pub const SIMULATION: &[KnownBug] = &[
         "9, 11: the scan at opening starts above what is durable",
     )
     .found_by(13),
-    bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(672),
+    bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(712),
     bug("payload-checksum-ignored", "2: a torn payload is accepted").found_by(0),
     bug(
         "chain-unchecked",
         "2: a batch with another predecessor is accepted",
-    ).found_by(51),
+    ).found_by(201),
     bug(
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
-    ).found_by(51),
+    ).found_by(22),
     bug(
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",
@@ -149,11 +149,11 @@ pub const SIMULATION: &[KnownBug] = &[
         "resumption-ignored",
         "2, 10: what an opening gave up comes back",
     )
-    .found_by(49),
+    .found_by(5),
     bug(
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
-    ).found_by(101),
+    ).found_by(493),
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
@@ -188,7 +188,7 @@ pub const SIMULATION: &[KnownBug] = &[
     )
     .found_by(0),
     bug("metadata-unforced", "the metadata is not forced").found_by(22),
-    bug("metadata-in-one-slot", "torn metadata leaves none").found_by(633),
+    bug("metadata-in-one-slot", "torn metadata leaves none").found_by(667),
     bug(
         "any-error-is-damage",
         "3: a read that fails for lack of memory is evidence of damage",

@@ -162,9 +162,13 @@ impl RawReader {
         };
         let voided = view.voids().covering(lsn);
         if let Some((from, to)) = voided {
-            // A repair may have ended this log below, and have left the batches of the copy readable.
+            // A repair may have ended this log below, and have left the batches of the copy readable. If it
+            // ended the log above, the copy may end behind records that a truncation there has voided.
             let found = reader.resumptions(from, to, current)?;
-            if found.cutting(lsn, current).is_some() && !planted!("replica-behind-a-repair") {
+            if let Some(cutting) = found.cutting(lsn, current)
+                && !planted!("replica-behind-a-repair")
+                && !reader.leads_to(cutting, current)?
+            {
                 return Err(diverged);
             }
         }
@@ -192,6 +196,20 @@ impl RawReader {
     /// Returns the end of the last chunk.
     pub(crate) fn position(&self) -> Lsn {
         self.state.at
+    }
+
+    /// Returns true if the batches behind the copy lead to the resumption at `end`.
+    fn leads_to(&mut self, end: Lsn, control: &Control) -> Result<bool> {
+        let mut state = self.state;
+        while state.at < end {
+            state = match self.load(state, control) {
+                Ok(batch) if batch.header.lsn >= end => return Ok(batch.header.lsn == end),
+                Ok(batch) => batch.next,
+                Err(Error::Damaged(_)) => return Ok(false),
+                Err(e) => return Err(e),
+            };
+        }
+        Ok(false)
     }
 
     /// Loads the batch that follows `before`: the next one, or the one with which a repair, or an opening on

@@ -8,23 +8,23 @@ pub const FILES: &[KnownBug] = &[
         "file-sync-covers-later-writes",
         "a sync covers the writes that have completed while it ran",
     )
-    .found_by(39),
+    .found_by(33),
     bug(
         "file-write-counted-early",
         "a sync that began before a write had ended covers the write",
     )
-    .found_by(20),
+    .found_by(96),
     bug(
         "file-failed-sync-releases",
         "a failed sync releases the commits that waited for it",
     )
-    .found_by(14),
-    bug("file-failed-sync-forgotten", "a failed sync counts as done").found_by(14),
+    .found_by(7),
+    bug("file-failed-sync-forgotten", "a failed sync counts as done").found_by(7),
     bug(
         "file-recheck-poison",
         "a commit that waited for a failed sync makes another one, which succeeds",
     )
-    .found_by(23),
+    .found_by(76),
     bug(
         "file-synced-by-another-descriptor",
         "the syncs of another descriptor miss an error that was reported before it was opened",
@@ -64,7 +64,7 @@ pub const FILES: &[KnownBug] = &[
         "file-prepared-unsynced",
         "a power cut takes back the size of a prepared file",
     )
-    .found_by(38),
+    .found_by(48),
     bug(
         "file-created-unsynced",
         "a power cut takes the name of a file that was created durably",

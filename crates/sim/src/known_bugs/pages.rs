@@ -15,7 +15,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(582),
+    ).found_by(2309),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -23,7 +23,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "range-without-image",
         "ranges of a page are logged whose image lies before the place where redo begins",
-    ).found_by(21),
+    ).found_by(2),
     bug(
         "holes-are-room",
         "holes of a data file that is opened again count as space that a commit has",
@@ -31,7 +31,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "room-for-the-last-page",
         "a commit far behind the end takes space for its last page alone",
-    ).found_by(495),
+    ).found_by(55),
     bug(
         "added-without-room",
         "a commit adds dropped pages again, for whose clearing it takes no space",
@@ -39,7 +39,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "dropped-without-room",
         "a commit drops pages of a copy with shared blocks, and takes no space for the map",
-    ).found_by(681),
+    ).found_by(1533),
     bug(
         "older-reader-forgotten",
         "a page is overwritten that an older snapshot reads",
@@ -128,7 +128,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(449),
+    ).found_by(607),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
