@@ -28,6 +28,7 @@ pub fn main() -> ExitCode {
 /// record.
 fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     let document = if flags.merge.is_empty() {
+        markdown::check(&flags.markdown, &flags.filesystems.names)?;
         measure(flags, interrupt)?
     } else {
         Document::read(&flags.merge)?
@@ -42,10 +43,11 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     }
     print!("{}", table::below(&document, &rows));
     print!("{}", bulk::below(&document.bulk, &bulk_rows));
-    flags.common.write(&document)?;
-    for file in &flags.markdown {
-        markdown::replace(file, &document)?;
+    if interrupt.is_raised() {
+        bail!("interrupted: only complete rounds count, and no file was written");
     }
+    flags.common.write(&document)?;
+    markdown::replace(&flags.markdown, &document)?;
     Ok(rows.iter().all(is_well) && bulk_rows.iter().all(bulk::BulkRow::is_well))
 }
 
@@ -81,9 +83,6 @@ pub fn measure(flags: &Flags, interrupt: &Interrupt) -> Result<Document> {
         document.bulk = lines.into_iter().map(measured).collect();
     }
     Line.clear();
-    if interrupt.is_raised() {
-        println!("interrupted: only complete rounds count");
-    }
     Ok(document)
 }
 

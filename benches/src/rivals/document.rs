@@ -106,7 +106,7 @@ impl Document {
         Ok(Document {
             runs: vec![Run {
                 date: output_of("date", &["-u", "+%F"]),
-                commit: output_of("git", &["rev-parse", "--short=8", "HEAD"]),
+                commit: output_of("git", &["describe", "--always", "--dirty", "--abbrev=8"]),
                 command: without_paths(&place::command_line("rivals")),
                 features: features(rivals),
                 rounds: flags.rounds,
@@ -123,11 +123,14 @@ impl Document {
     /// Reads the documents that `--json` wrote, and merges them.
     ///
     /// # Errors
-    /// If a file cannot be read, or [`Document::merge`] fails.
+    /// If a file cannot be read or is named twice, or [`Document::merge`] fails.
     pub fn read(files: &[PathBuf]) -> Result<Document> {
         let mut merged = Document::default();
-        for path in files {
+        for (at, path) in files.iter().enumerate() {
             let named = || path.display().to_string();
+            if files[..at].contains(path) {
+                bail!("--merge names {} twice: leave one out", named());
+            }
             let file = BufReader::new(File::open(path).with_context(named)?);
             let next: Document = serde_json::from_reader(file).with_context(named)?;
             merged.merge(next).with_context(named)?;

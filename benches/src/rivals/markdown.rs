@@ -10,20 +10,43 @@ use anyhow::{Context, Result, bail};
 use logforce_terminal::numbers::{bytes, count, number, rounded};
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Last line of a block that is replaced.
 const END: &str = "<!-- end -->";
 
-/// Replaces the blocks of a Markdown file.
+/// Replaces the blocks of Markdown files: all, or none.
 ///
 /// # Errors
-/// If the file cannot be read or written, or has no complete block.
-pub fn replace(path: &Path, document: &Document) -> Result<()> {
+/// If a file cannot be read or written, has no complete block, or a block's results are missing.
+pub fn replace(paths: &[PathBuf], document: &Document) -> Result<()> {
+    let replaced = |path: &PathBuf| replaced(path, &tables(document), &summary(document));
+    let texts: Vec<String> = paths.iter().map(replaced).collect::<Result<_>>()?;
+    for (path, text) in paths.iter().zip(texts) {
+        fs::write(path, text).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Fails if the files could not be replaced after a run on these filesystems.
+///
+/// # Errors
+/// As [`replace`].
+pub fn check(paths: &[PathBuf], filesystems: &[String]) -> Result<()> {
+    let summary = match filesystems.iter().any(|name| name == NO_LOOP) {
+        true => "some",
+        false => "",
+    };
+    let check = |path: &PathBuf| replaced(path, "some", summary).map(drop);
+    paths.iter().try_for_each(check)
+}
+
+/// Returns the text of a file with its blocks replaced.
+fn replaced(path: &Path, tables: &str, summary: &str) -> Result<String> {
     let named = || path.display().to_string();
     let mut text = fs::read_to_string(path).with_context(named)?;
     let mut found = false;
-    for (name, content) in [("tables", tables(document)), ("summary", summary(document))] {
+    for (name, content) in [("tables", tables), ("summary", summary)] {
         let begin = format!("<!-- rivals: {name} -->\n");
         let Some(at) = text.find(&begin).map(|at| at + begin.len()) else {
             continue;
@@ -31,6 +54,17 @@ pub fn replace(path: &Path, document: &Document) -> Result<()> {
         let Some(len) = text[at..].find(END) else {
             bail!("{}: no line `{END}` after `{}`", named(), begin.trim_end());
         };
+        if text[at..at + len].contains("<!-- rivals:") {
+            bail!("{}: no line `{END}` after `{}`", named(), begin.trim_end());
+        }
+        if content.is_empty() {
+            bail!(
+                "{}: its block `{}` shows commits in --dir itself, and there are none: give `none` in --loop, \
+                 or leave the file out",
+                named(),
+                begin.trim_end()
+            );
+        }
         text.replace_range(at..at + len, &format!("\n{content}\n"));
         found = true;
     }
@@ -40,7 +74,7 @@ pub fn replace(path: &Path, document: &Document) -> Result<()> {
             named()
         );
     }
-    fs::write(path, text).with_context(named)
+    Ok(text)
 }
 
 /// Returns all tables.
@@ -262,7 +296,8 @@ fn is_other(name: &str) -> bool {
     ![RAW, LOGFORCE, RECYCLING].contains(&name)
 }
 
-/// Returns the table of the commits in the directory itself with the smallest records, fastest first.
+/// Returns the table of the commits in the directory itself with the smallest records, fastest first; an
+/// empty text if there are none.
 fn summary(document: &Document) -> String {
     let rows = report::rows(&document.commits);
     let least = rows.iter().map(|r| r.record).min();
@@ -271,6 +306,9 @@ fn summary(document: &Document) -> String {
         .filter(|r| r.filesystem == NO_LOOP && Some(r.record) == least)
         .filter(|r| r.rival == LOGFORCE || is_other(&r.rival))
         .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
     let shapes = shapes(&rows);
     let rate = |name: &str, &(_, threads): &(usize, usize)| {
         let mut of = rows.iter().filter(|r| r.rival == name);
@@ -307,19 +345,30 @@ mod tests {
     #[test]
     fn only_the_blocks_are_replaced() {
         let home = tempfile::tempdir().unwrap();
-        let file = home.path().join("page.md");
-        let page = |inside: &str| {
-            format!("before\n<!-- rivals: summary -->\n{inside}<!-- end -->\nafter\n")
+        let file = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
         };
-        fs::write(&file, page("old figures\n")).unwrap();
-        replace(&file, &Document::default()).unwrap();
-        let text = fs::read_to_string(&file).unwrap();
+        let old = "before\n<!-- rivals: tables -->\nold figures\n<!-- end -->\nafter\n";
+        let good = file("good", old);
+        for bad in [
+            "no block\n",
+            "<!-- rivals: tables -->\nno end\n",
+            "<!-- rivals: tables -->\n<!-- rivals: summary -->\n<!-- end -->\n",
+            "<!-- rivals: summary -->\nno results\n<!-- end -->\n",
+        ] {
+            let files = [good.clone(), file("bad", bad)];
+            assert!(check(&files, &[]).is_err(), "{bad}");
+            assert!(replace(&files, &Document::default()).is_err(), "{bad}");
+            for (path, text) in files.iter().zip([old, bad]) {
+                assert_eq!(fs::read_to_string(path).unwrap(), text, "{bad}");
+            }
+        }
+        check(std::slice::from_ref(&good), &[]).unwrap();
+        replace(std::slice::from_ref(&good), &Document::default()).unwrap();
+        let text = fs::read_to_string(&good).unwrap();
         assert!(text.starts_with("before\n") && text.ends_with("<!-- end -->\nafter\n"));
         assert!(!text.contains("old figures"));
-        for bad in ["no block\n", "<!-- rivals: tables -->\nno end\n"] {
-            fs::write(&file, bad).unwrap();
-            assert!(replace(&file, &Document::default()).is_err(), "{bad}");
-            assert_eq!(fs::read_to_string(&file).unwrap(), bad);
-        }
     }
 }

@@ -33,6 +33,10 @@ impl Ground {
         let filesystem = kind
             .map(|(kind, mib)| LoopFs::new(kind, mib, dir))
             .transpose()?;
+        if let Some(filesystem) = &filesystem {
+            // Removes limits that a killed run has left. Without a controller there are none.
+            drop(Throttle::of(filesystem.device()));
+        }
         let place = BenchDir::new(filesystem.as_ref().map_or(dir, LoopFs::path))?;
         let counts = match (&place.counted, &filesystem) {
             (Ok(device), Some(_)) => format!("a separate device {device}: the counts are exact"),

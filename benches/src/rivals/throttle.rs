@@ -64,12 +64,7 @@ impl Throttle {
     /// # Errors
     /// If the controller is missing or refuses a limit.
     pub fn new(device: &str, limits: Limits) -> Result<Throttle> {
-        let number = format!("/sys/block/{device}/dev");
-        let number = fs::read_to_string(&number).context(number)?;
-        let throttle = Throttle {
-            controller: controller()?,
-            device: number.trim().to_owned(),
-        };
+        let throttle = Throttle::of(device)?;
         // If one of the limits is refused, the drop removes the others.
         for (file, is_bytes) in FILES {
             let limit = if is_bytes {
@@ -82,6 +77,28 @@ impl Throttle {
         Ok(throttle)
     }
 
+    /// Returns the limits in force on a device. A run that was killed leaves its limits behind, also for the
+    /// next loop device with that number.
+    ///
+    /// # Errors
+    /// If the controller is missing.
+    pub fn of(device: &str) -> Result<Throttle> {
+        let number = format!("/sys/block/{device}/dev");
+        let number = fs::read_to_string(&number).context(number)?;
+        Ok(Throttle {
+            controller: controller()?,
+            device: number.trim().to_owned(),
+        })
+    }
+
+    /// Returns the limit in a file of the controller.
+    fn limit(&self, file: &str) -> Option<String> {
+        let text = fs::read_to_string(self.controller.join(file)).ok()?;
+        let mut limits = text.lines().filter_map(|line| line.split_once(' '));
+        let (_, limit) = limits.find(|(device, _)| *device == self.device)?;
+        Some(limit.to_owned())
+    }
+
     fn set(&self, file: &str, limit: u64) -> Result<()> {
         let path = self.controller.join(file);
         fs::write(&path, format!("{} {limit}", self.device))
@@ -92,7 +109,9 @@ impl Throttle {
 impl Drop for Throttle {
     fn drop(&mut self) {
         for (file, _) in FILES {
-            if let Err(e) = self.set(file, 0) {
+            if self.limit(file).is_some()
+                && let Err(e) = self.set(file, 0)
+            {
                 eprintln!("a limit is left behind: {e:#}");
             }
         }
@@ -125,18 +144,6 @@ mod tests {
     use logforce_testkit::loopfs::LoopFs;
     use logforce_testkit::skip;
 
-    /// Returns the limits of a device.
-    fn limits_of(device: &str) -> Vec<String> {
-        let controller = controller().unwrap();
-        let mut found = Vec::new();
-        for (file, _) in FILES {
-            let text = fs::read_to_string(controller.join(file)).unwrap();
-            let of = |line: &&str| line.split(' ').next() == Some(device);
-            found.extend(text.lines().filter(of).map(str::to_owned));
-        }
-        found
-    }
-
     #[test]
     fn limits_are_set_and_removed() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
@@ -149,15 +156,17 @@ mod tests {
         }
         let limits = "7MBps,900".parse().unwrap();
         let throttle = Throttle::new(filesystem.device(), limits).unwrap();
-        let number = throttle.device.clone();
-        let of = |limit: u64| format!("{number} {limit}");
-        let (bytes, requests) = (of(7_000_000), of(900));
-        assert_eq!(
-            limits_of(&number),
-            [bytes.clone(), bytes, requests.clone(), requests]
-        );
-        drop(throttle);
-        assert!(limits_of(&number).is_empty());
+        let found = |throttle: &Throttle| {
+            let limits = FILES.map(|(file, _)| throttle.limit(file));
+            limits.map(|limit| limit.map_or(0, |limit| limit.parse().unwrap()))
+        };
+        assert_eq!(found(&throttle), [7_000_000, 7_000_000, 900, 900]);
+        // As after a kill.
+        std::mem::forget(throttle);
+        let left = Throttle::of(filesystem.device()).unwrap();
+        assert_eq!(found(&left), [7_000_000, 7_000_000, 900, 900]);
+        drop(left);
+        assert_eq!(found(&Throttle::of(filesystem.device()).unwrap()), [0; 4]);
     }
 
     #[test]
