@@ -341,3 +341,29 @@ fn on_a_slow_disk_smaller_forces_are_bulk() {
     assert!(unfilled >= 3, "{unfilled} of {prepared}");
     assert!(unfilled + 3 < prepared, "{unfilled} of {prepared}");
 }
+
+/// A close does not wait for the rest of a fill, which may take long beside a log with few appends.
+#[test]
+fn a_close_ends_a_fill() {
+    const LEN: u64 = 8 << 20;
+    let slow = SimOptions {
+        delays: Some(Delays {
+            write: Duration::from_millis(10),
+            depth: 2,
+            barrier: Duration::ZERO,
+        }),
+        ..SimOptions::default()
+    };
+    let disk = SimDisk::new(slow, 1);
+    SimRuntime::run(1, |rt| {
+        let options = options().segment_size(LEN).method(Method::DirectDsync);
+        let log = opened(&disk, rt, options);
+        while log.tail_lsn().0 < LEN / 2 {
+            log.commit(&[7; 3000]).expect("nothing fails");
+        }
+        let before = disk.counters().bytes;
+        log.close().expect("nothing fails");
+        let written = disk.counters().bytes - before;
+        assert!(written < LEN / 8, "{written} bytes");
+    });
+}
