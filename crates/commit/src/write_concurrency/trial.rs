@@ -133,7 +133,7 @@ pub(super) struct Trials {
     usual: u32,
     /// Time of the last reset of the pause.
     changed: Duration,
-    /// Waits since the last trial that were longer than `TURN`: their sum, and the longest one.
+    /// Waits longer than `TURN` since the pause began: their sum, and the longest one.
     stalls: (Duration, Duration),
 }
 
@@ -183,6 +183,7 @@ impl Trials {
             self.usual = usual;
             self.changed = measured.busy;
             self.pause = TURN * PAUSE;
+            self.stalls = Default::default();
             let soon = measured.busy + self.pause;
             self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
         }
@@ -238,7 +239,7 @@ impl Trials {
     }
 
     fn measure(&mut self, measured: Measured) {
-        let (limit, now) = (self.limit, self.limit());
+        let (limit, tried) = (self.limit, self.limit());
         let Some(trial) = &mut self.trial else {
             return;
         };
@@ -256,11 +257,11 @@ impl Trials {
         let is_much_worse = trial.first.is_some_and(|first| cost > MUCH_WORSE * first);
         if is_much_worse && turn.writes >= SOON && trial.least == TURN {
             self.trial = None;
-            let costs = now > limit || now == 0;
+            let costs = tried > limit || tried == 0;
             self.settle(false, TURN, if costs { LONGER } else { 2 });
             return;
         }
-        if turn.writes < WRITES + 2 * now as u32 || turn.took < trial.least {
+        if turn.writes < WRITES + 2 * tried as u32 || turn.took < trial.least {
             return;
         }
         match trial.first.take() {
