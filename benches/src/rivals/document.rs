@@ -106,7 +106,16 @@ impl Document {
         Ok(Document {
             runs: vec![Run {
                 date: output_of("date", &["-u", "+%F"]),
-                commit: output_of("git", &["describe", "--always", "--dirty", "--abbrev=8"]),
+                commit: output_of(
+                    "git",
+                    &[
+                        "describe",
+                        "--always",
+                        "--dirty",
+                        "--abbrev=8",
+                        "--exclude=*",
+                    ],
+                ),
                 command: without_paths(&place::command_line("rivals")),
                 features: features(rivals),
                 rounds: flags.rounds,

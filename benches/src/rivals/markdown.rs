@@ -51,12 +51,10 @@ fn replaced(path: &Path, tables: &str, summary: &str) -> Result<String> {
         let Some(at) = text.find(&begin).map(|at| at + begin.len()) else {
             continue;
         };
-        let Some(len) = text[at..].find(END) else {
+        let is_inside = |len: &usize| !text[at..at + len].contains("<!-- rivals:");
+        let Some(len) = text[at..].find(END).filter(is_inside) else {
             bail!("{}: no line `{END}` after `{}`", named(), begin.trim_end());
         };
-        if text[at..at + len].contains("<!-- rivals:") {
-            bail!("{}: no line `{END}` after `{}`", named(), begin.trim_end());
-        }
         if content.is_empty() {
             bail!(
                 "{}: its block `{}` shows commits in --dir itself, and there are none: give `none` in --loop, \
@@ -85,8 +83,11 @@ fn tables(document: &Document) -> String {
     // Writing to a string cannot fail.
     let command = |run: &Run| {
         let flags = run.command.strip_prefix("rivals").unwrap_or(&run.command);
-        let features = run.features.join(",");
-        format!("cargo bench --bench rivals --features {features} --{flags}\n")
+        let features = match run.features.is_empty() {
+            true => String::new(),
+            false => format!("--features {} ", run.features.join(",")),
+        };
+        format!("cargo bench --bench rivals {features}--{flags}\n")
     };
     let mut commands: Vec<String> = document.runs.iter().map(command).collect();
     commands.dedup();
@@ -95,7 +96,7 @@ fn tables(document: &Document) -> String {
         text,
         "```\n\n{}: commits/s [lowest–highest] (p99.9 in ms). A dash stands for a case that a rival does not have.\n\n\
          The fastest other, and Logforce's rate divided by its rate, median of the rounds:\n\n{}",
-        dated(document),
+        dated(document, document.commits.iter()),
         beside_best(document, &rows)
     );
     for filesystem in &document.filesystems {
@@ -116,22 +117,29 @@ fn tables(document: &Document) -> String {
     text.trim_end().to_owned() + "\n"
 }
 
-/// Returns day, commit and amount of the runs.
-fn dated(document: &Document) -> String {
+/// Returns day and commit of the runs, and the amount of these lines.
+fn dated<'a>(document: &Document, lines: impl Iterator<Item = &'a Measured>) -> String {
     let run = document.runs.first();
     let (date, commit) = run.map_or(("?", "?"), |run| (&run.date, &run.commit));
-    let of_lines = || document.commits.iter().map(|line| line.rounds.len() as u64);
-    let (least, most) = (of_lines().min().unwrap_or(0), of_lines().max().unwrap_or(0));
-    let rounds = match least == most {
-        true => count(most, "round"),
-        false => format!("{least} to {most} rounds"),
+    let (mut rounds, mut seconds) = (Vec::new(), Vec::new());
+    for line in lines {
+        rounds.push(line.rounds.len() as u64);
+        // A slice ends with its last commits, so it may take longer than asked for.
+        let asked = |took: f64| {
+            let asked = document.runs.iter().map(|run| run.seconds);
+            asked.filter(|asked| *asked <= took).reduce(f64::max)
+        };
+        let of_line = line.rounds.iter().flatten();
+        seconds.extend(of_line.filter_map(|round| asked(round.took.as_secs_f64())));
+    }
+    let (least, most) = (rounds.iter().min(), rounds.iter().max());
+    let rounds = match (least, most) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most} rounds"),
+        _ => count(most.copied().unwrap_or(0), "round"),
     };
-    let mut seconds: Vec<String> = document
-        .runs
-        .iter()
-        .map(|run| run.seconds.to_string())
-        .collect();
+    seconds.sort_by(f64::total_cmp);
     seconds.dedup();
+    let seconds: Vec<String> = seconds.iter().map(f64::to_string).collect();
     let seconds = seconds.join(" or ");
     format!("{date}, {commit}, medians of {rounds} of {seconds} s")
 }
@@ -335,7 +343,11 @@ fn summary(document: &Document) -> String {
         .into_iter()
         .chain(shapes.iter().map(threads))
         .collect();
-    format!("{}\n{}.\n", table(&header, &cells), dated(document))
+    let here = document
+        .commits
+        .iter()
+        .filter(|line| line.filesystem == NO_LOOP);
+    format!("{}\n{}.\n", table(&header, &cells), dated(document, here))
 }
 
 #[cfg(test)]
