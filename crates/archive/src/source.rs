@@ -6,12 +6,17 @@ use logforce::Lsn;
 use logforce::replica::{
     AtHoldLimit, Hold, LogChunk, LogState, ReadOnlyReplica, ReplicaWait, Replication,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Interval at which the files of another process's log are read.
 const POLL: Duration = Duration::from_millis(200);
 /// Bytes by which confirmations must advance before a hold file is written again.
 const HOLD_STEP: u64 = 1 << 20;
+/// Time for which the end of an archive waits for the proof of a running log's last commits. An idle log
+/// writes it after 50 ms, and after 5 s in an environment.
+const SETTLING: Duration = Duration::from_secs(10);
+/// Interval at which the proof is looked for.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Log that is uploaded.
 pub(crate) enum Source {
@@ -62,6 +67,20 @@ impl Source {
             Source::Open(replication) => Ok(replication.state()),
             Source::Files { replica, .. } => Ok(replica.state()?),
         }
+    }
+
+    /// Returns the state up to which the archive is to go on before it ends. It includes each commit that was
+    /// acknowledged before the call. In the files of a running log, the last one is proven durable only later.
+    pub(crate) async fn settled(&mut self) -> Result<LogState> {
+        let mut state = self.state()?;
+        if let Source::Files { replica, .. } = self {
+            let (begun, wanted) = (Instant::now(), state.end.plus(replica.unproven()));
+            while state.end < wanted && replica.is_in_use() && begun.elapsed() < SETTLING {
+                tokio::time::sleep(LOOK).await;
+                state = replica.state()?;
+            }
+        }
+        Ok(state)
     }
 
     /// Keeps the log from its first segment on, for an archive that has nothing of it. Returns the state then.

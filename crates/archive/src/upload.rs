@@ -114,8 +114,10 @@ impl Upload {
         let mut closed = None;
         loop {
             if self.goal.is_none() && (closed.is_some() || *stop.borrow()) {
-                let source = self.source.as_mut();
-                self.goal = source.map(Source::state).transpose()?.map(|log| log.end);
+                self.goal = match &mut self.source {
+                    Some(source) => Some(source.settled().await?.end),
+                    None => None,
+                };
             }
             while self.take_chunk().await? {}
             self.send();

@@ -29,7 +29,7 @@ pub struct State {
     pub behind_seconds: f64,
     pub chunks: u64,
     pub bytes: u64,
-    /// Bytes of the log that are whole and not proven durable, at the end, if no program has it open.
+    /// Bytes of whole records that the log does not prove durable, at the end.
     pub unproven_bytes: u64,
     /// Failure for which the archive tries again.
     pub trouble: Option<String>,
@@ -83,19 +83,18 @@ impl State {
     }
 }
 
-/// Returns the bytes that are whole in the log but not proven durable, if no program has it open. A program that
-/// was killed leaves its last commits so: no later write proves them.
+/// Returns the bytes of whole records that the log does not prove durable. A program that was killed leaves its
+/// last commits so: no later write proves them.
 pub fn unproven(dir: &Path) -> anyhow::Result<u64> {
-    let end = logforce::read_only(dir)?.durable_lsn();
-    // Read afterwards: beside a running writer, where both are the proven end, the difference is then zero.
-    let proven = logforce::replica::read_only(dir, None)?.state()?.end;
-    Ok(end.since(proven))
+    let mut replica = logforce::replica::read_only(dir, None)?;
+    replica.state()?;
+    Ok(replica.unproven())
 }
 
 /// Returns the reason why they are not archived, and the remedy.
 pub fn unproven_text() -> &'static str {
-    "the program that wrote the log was killed, so its last commits are not proven durable; open the log once, \
-     by the program, and archive it again"
+    "the log does not prove its last commits durable yet; if the program that wrote it was killed, open the log \
+     once, by the program, and archive it again"
 }
 
 /// Returns the durable end that a running log reports about itself.

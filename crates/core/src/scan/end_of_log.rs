@@ -32,6 +32,9 @@ pub(crate) struct End {
     pub(crate) reread_append_boundary: ScanState,
     /// Last boundary that lies in no atomic append.
     pub(crate) append_boundary: ScanState,
+    /// End of the last batch that completes records; a stamp behind it, which no later stamp proves, does not
+    /// count.
+    pub(crate) records: Lsn,
     pub(crate) lost: Option<Damage>,
     /// Segments that the scan has read, by start.
     pub(crate) read: Vec<Lsn>,
@@ -91,6 +94,7 @@ pub(crate) fn find_end(
 ) -> Result<End> {
     let mut proven = state.at;
     let mut append_boundary = state;
+    let mut records = state.at;
     // Boundaries from the last proven one on, since each new stamp drops the earlier ones. Each has the last
     // boundary up to it that lies in no atomic append.
     let mut boundaries = VecDeque::from([(state, append_boundary)]);
@@ -115,6 +119,9 @@ pub(crate) fn find_end(
         }
         if scan.state.sequence.open_from().is_none() {
             append_boundary = scan.state;
+            if header.frames > 0 {
+                records = end;
+            }
         }
         boundaries.push_back((scan.state, append_boundary));
         while boundaries.get(1).is_some_and(|(s, _)| s.at <= proven) {
@@ -156,6 +163,7 @@ pub(crate) fn find_end(
         Some(hidden) => {
             state = start;
             append_boundary = start;
+            records = start.at;
             boundaries = VecDeque::from([(start, start)]);
             proven = start.at;
             match case.decision() {
@@ -180,6 +188,7 @@ pub(crate) fn find_end(
         reread_from,
         reread_append_boundary,
         append_boundary,
+        records,
         lost,
         read,
         scanned,

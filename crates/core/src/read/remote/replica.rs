@@ -34,6 +34,10 @@ pub struct ReadOnlyReplica {
     copied: Option<Control>,
     /// Durable LSN as far as it was proven at the last reading.
     proven: Lsn,
+    /// Bytes of records behind it.
+    unproven: u64,
+    /// True if a program had the log open then.
+    in_use: bool,
 }
 
 impl ReadOnlyReplica {
@@ -45,6 +49,8 @@ impl ReadOnlyReplica {
         let log_id = Inspector::read_stable(&dir, |i| Ok(i.files().1.log_id))?;
         Ok(ReadOnlyReplica {
             proven: copied.as_ref().map_or(Lsn::ORIGIN, |c| c.anchor.lsn),
+            unproven: 0,
+            in_use: false,
             dir,
             system,
             log_id,
@@ -71,12 +77,26 @@ impl ReadOnlyReplica {
     pub fn state(&mut self) -> Result<LogState> {
         self.dir = existing_directory(&*self.system, self.dir.path())?;
         let copied = self.copied.as_ref();
-        let (control, proven) = Inspector::read_stable(&self.dir, |inspector| {
-            let proven = Proven::find(&self.dir, inspector, copied)?;
-            Ok((proven.control, proven.end))
+        let found = Inspector::read_stable(&self.dir, |inspector| {
+            Proven::find(&self.dir, inspector, copied)
         })?;
-        self.proven = proven;
-        Ok(LogState::of(&control, proven))
+        self.proven = found.end;
+        (self.unproven, self.in_use) = (found.records.since(found.end), found.in_use);
+        Ok(LogState::of(&found.control, found.end))
+    }
+
+    /// Returns the number of bytes of whole records behind [`proven_lsn`](ReadOnlyReplica::proven_lsn) when
+    /// [`state`](ReadOnlyReplica::state) was called last. They may have been acknowledged as durable. A running
+    /// log proves them by its next commit, or by a stamp when it is idle; those of a killed program are decided
+    /// on by the next opening.
+    pub fn unproven(&self) -> u64 {
+        self.unproven
+    }
+
+    /// Returns true if a program had the log open for writing when [`state`](ReadOnlyReplica::state) was called
+    /// last.
+    pub fn is_in_use(&self) -> bool {
+        self.in_use
     }
 
     /// Goes on behind the chunk with this control slot. Fails if the log does not contain it, as
@@ -154,6 +174,9 @@ struct Proven {
     segments: Segments,
     voids: Voids,
     end: Lsn,
+    /// End of the last record, or `end` if that is higher.
+    records: Lsn,
+    in_use: bool,
 }
 
 impl Proven {
@@ -175,6 +198,8 @@ impl Proven {
         let voids = void_ranges(input, &end, end.reread_from.last_void)?;
         Ok(Proven {
             end: end.proven,
+            records: end.records.max(end.proven),
+            in_use,
             control,
             meta,
             segments,
