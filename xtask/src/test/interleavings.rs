@@ -54,8 +54,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
         setting.tier.set_env(&mut command);
         if !setting.tier.is_deep() {
             // Tests some of the known bugs; the next commit tests others.
-            let turn = Tier::deep(&setting.workspace, None).map_or(0, Tier::from) / 1000;
-            command.env("LOGFORCE_TURN", turn.to_string());
+            command.env("LOGFORCE_TURN", setting.turn.to_string());
         }
         let log = setting.logs.join(format!("{}.log", checker.name));
         let ended = child::run(&mut command, &log, setting.clock.limit())?;

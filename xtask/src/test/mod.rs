@@ -57,6 +57,8 @@ pub struct Setting {
     pub logs: PathBuf,
     pub clock: Clock,
     pub tier: Tier,
+    /// Turn of this commit.
+    pub turn: u64,
 }
 
 /// Runs everything that can run on this machine, in stages, as CI does. As root on Debian it installs
@@ -118,14 +120,19 @@ pub fn command(options: &Options) -> Result<bool> {
         println!("deep: seeds from {from}; again: cargo xtask test --deep --from {from}");
     }
     let setting = Setting {
+        turn: tier::turn(&workspace),
         workspace,
         ci: std::env::var("CI").is_ok_and(|v| v == "true" || v == "1"),
         logs,
         clock: Clock::start(tier),
         tier,
     };
+    if !tier.is_deep() && options.only.is_empty() {
+        let left_out = Stage::left_out(setting.turn).name();
+        println!("{left_out}: not in this commit's turn; cargo xtask test --only {left_out}");
+    }
     let selected = |s: &Stage| match options.only.as_slice() {
-        [] => s.is_in(tier),
+        [] => s.is_in(&setting),
         only => only.contains(s),
     };
     let reports = scheduler::run(&setting, selected, options.keep_going);

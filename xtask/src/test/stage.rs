@@ -1,6 +1,6 @@
 //! Stages and their results.
 
-use super::Tier;
+use super::Setting;
 use super::counts::Counts;
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -34,7 +34,8 @@ pub enum Stage {
     Exhaustive,
     /// Runs random tests of a log on a simulated disk: 300 and the listed ones; deep 10,000
     Simulation,
-    /// Runs the conformance suite under Wine; deep clippy on the Windows code and all its tests
+    /// Runs the conformance suite under Wine, in turn with `interleavings`; deep clippy on the Windows code and
+    /// all its tests
     Windows,
     /// Runs clippy on the macOS code; deep also links its tests
     Macos,
@@ -48,8 +49,8 @@ pub enum Stage {
     Benches,
     /// Cuts the power below SQLite, LMDB, redb, raft-engine and sled, in settings that survive and that lose (deep)
     Engines,
-    /// Runs the log under shuttle and loom, and checks that they find known bugs: six of 64 by turns;
-    /// deep all
+    /// Runs the log under shuttle and loom, and checks that they find known bugs: in turn with `windows`, six
+    /// of 64 bugs by turns; deep all
     Interleavings,
     /// Runs the unit tests of the format and of the log's core under Miri (deep)
     Miri,
@@ -104,8 +105,18 @@ impl Stage {
         value.map_or_else(String::new, |v| v.get_name().to_owned())
     }
 
-    /// Returns true if this tier runs the stage.
-    pub fn is_in(self, tier: Tier) -> bool {
+    /// Returns the stage that this commit's turn leaves out of a change. Of two stages that compile much for what
+    /// they find, each commit runs one.
+    pub fn left_out(turn: u64) -> Stage {
+        // Not the lowest bits: they choose among the exhaustive tests.
+        match (turn / 64).is_multiple_of(2) {
+            true => Stage::Interleavings,
+            false => Stage::Windows,
+        }
+    }
+
+    /// Returns true if the stage is a part of this run.
+    pub fn is_in(self, setting: &Setting) -> bool {
         let only_deep = [
             Stage::Examples,
             Stage::Dist,
@@ -122,7 +133,8 @@ impl Stage {
             Stage::OpenraftKills,
             Stage::SqliteSuite,
         ];
-        tier.is_deep() || !only_deep.contains(&self)
+        setting.tier.is_deep()
+            || self != Stage::left_out(setting.turn) && !only_deep.contains(&self)
     }
 
     /// Returns true if the stage needs Linux: Debian's packages, or the kernel itself.

@@ -3,7 +3,6 @@
 
 use super::counts::Counts;
 use super::stage::StageOutcome;
-use super::tier::Tier;
 use super::{Setting, child, host, leaks, temporary, transcript};
 use anyhow::Result;
 use std::num::NonZero;
@@ -86,8 +85,7 @@ pub fn exhaustive(setting: &Setting) -> Result<StageOutcome> {
     match setting.tier.is_deep() {
         true => drop(tests.arg(EXHAUSTIVE)),
         false => {
-            let turn = Tier::deep(&setting.workspace, None).map_or(0, Tier::from) / 1000;
-            let part = PARTS[turn as usize % PARTS.len()];
+            let part = PARTS[setting.turn as usize % PARTS.len()];
             tests.args(part.iter().map(|module| format!("{EXHAUSTIVE}{module}")));
         }
     }

@@ -53,6 +53,12 @@ impl Tier {
     }
 }
 
+/// Returns a number that differs between commits: what is too much for every change is run in turns. Zero
+/// without git.
+pub fn turn(workspace: &Workspace) -> u64 {
+    Tier::deep(workspace, None).map_or(0, Tier::from) / 1000
+}
+
 /// Returns the first seed of a commit. Seeds of different commits are far apart, so they hardly overlap.
 fn fresh(commit: &str) -> Result<u64> {
     let digits = commit.get(..10).context("git reports no commit")?;
