@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Stages that use the host's own target folder. One worker runs them in turn: two would wait for each
 /// other at cargo's lock.
-const HOST: [Stage; 10] = [
+const HOST: [Stage; 9] = [
     Stage::Fmt,
     Stage::Check,
     Stage::Clippy,
@@ -24,18 +24,18 @@ const HOST: [Stage; 10] = [
     Stage::Examples,
     Stage::Tests,
     Stage::Sqlite,
-    Stage::Simulation,
 ];
 
 /// Stages with separate target folders, or that compile nothing. Power cuts wait for the disk most of
 /// the time, so a stage that keeps the processors busy comes after them. The packages have their own
 /// worker, because they wait for the network and the disk.
-const BESIDE: [Stage; 17] = [
+const BESIDE: [Stage; 18] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
     Stage::Powercut,
     Stage::Exhaustive,
+    Stage::Simulation,
     Stage::Interleavings,
     Stage::Planted,
     Stage::Fuzz,
@@ -59,7 +59,7 @@ fn needs(stage: Stage) -> &'static [Stage] {
         Stage::Macos => &[Stage::Packages, Stage::Windows],
         Stage::Aarch64 => &[Stage::Packages, Stage::Macos],
         Stage::Fuzz | Stage::Benches => &[Stage::Packages],
-        Stage::Exhaustive => &[Stage::Build],
+        Stage::Exhaustive | Stage::Simulation => &[Stage::Build],
         Stage::ArchiveModel
         | Stage::ArchiveChaos
         | Stage::ArchiveServers
