@@ -123,8 +123,9 @@ impl Attached {
     }
 
     /// Archives everything that is durable, and ends the archive. Close the log first, or stop committing:
-    /// otherwise commits by `Replicated` fail from then on. Beside another process's open log, waits up to 10 s
-    /// until that log proves its last commit durable.
+    /// otherwise commits by `Replicated` fail from then on. Beside another process's open log, waits up to 12 s
+    /// until that log proves its last commit durable. One that guarantees less than `PowerLoss` does so when it is
+    /// closed.
     ///
     /// # Errors
     /// The failure that ended the archive before. [`Error::is_deposed`] if another machine has taken over.

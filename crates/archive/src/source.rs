@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(200);
 /// Bytes by which confirmations must advance before a hold file is written again.
 const HOLD_STEP: u64 = 1 << 20;
-/// Time for which the end of an archive waits for the proof of a running log's last commits. An idle log
-/// writes it after 50 ms, and after 5 s in an environment.
-const SETTLING: Duration = Duration::from_secs(10);
-/// Interval at which the proof is looked for.
-const LOOK: Duration = Duration::from_millis(20);
+/// Time for which the end of an archive waits for the proof of a running log's last commit. An idle log writes
+/// it after 50 to 100 ms, and after 5 to 10 s in an environment.
+const SETTLING: Duration = Duration::from_secs(12);
+/// Interval between two readings meanwhile.
+const SETTLING_POLL: Duration = Duration::from_millis(50);
 
 /// Log that is uploaded.
 pub(crate) enum Source {
@@ -70,13 +70,14 @@ impl Source {
     }
 
     /// Returns the state up to which the archive is to go on before it ends. It includes each commit that was
-    /// acknowledged before the call. In the files of a running log, the last one is proven durable only later.
+    /// acknowledged before the call. In the files of a running log, the last one is proven durable only later:
+    /// if within [`SETTLING`], this waits for it.
     pub(crate) async fn settled(&mut self) -> Result<LogState> {
         let mut state = self.state()?;
         if let Source::Files { replica, .. } = self {
-            let (begun, wanted) = (Instant::now(), state.end.plus(replica.unproven()));
+            let (begun, wanted) = (Instant::now(), replica.written_lsn());
             while state.end < wanted && replica.is_in_use() && begun.elapsed() < SETTLING {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(SETTLING_POLL).await;
                 state = replica.state()?;
             }
         }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Stages that use the host's own target folder. One worker runs them in turn: two would wait for each
+/// Stages that compile in the host's own target folder. One worker runs them in turn: two would wait for each
 /// other at cargo's lock.
 const HOST: [Stage; 9] = [
     Stage::Fmt,
@@ -26,7 +26,7 @@ const HOST: [Stage; 9] = [
     Stage::Sqlite,
 ];
 
-/// Stages with separate target folders, or that compile nothing. Power cuts wait for the disk most of
+/// Stages with separate target folders, or that use what the stage `build` compiled. Power cuts wait for the disk most of
 /// the time, so a stage that keeps the processors busy comes after them. The packages have their own
 /// worker, because they wait for the network and the disk.
 const BESIDE: [Stage; 18] = [

@@ -18,6 +18,10 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     build.args(["build", "--lib"]);
     build.args(host::AS_FOR_TESTS);
     build.args(host::parts(setting.tier));
+    // These would let the extension link SQLite. It uses the one that loads it.
+    for linked in ["logforce-sqlite", "logforce-powercut"] {
+        build.args(["--exclude", linked]);
+    }
     let mut outcome = host::one_command(setting, Stage::Sqlite, &mut build)?;
     let mut example = host::cargo_command(setting);
     example.args(["build", "--example", "sale"]);

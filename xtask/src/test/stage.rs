@@ -50,7 +50,7 @@ pub enum Stage {
     /// Cuts the power below SQLite, LMDB, redb, raft-engine and sled, in settings that survive and that lose (deep)
     Engines,
     /// Runs the log under shuttle and loom, and checks that they find known bugs: in turn with `windows`, six
-    /// of 64 bugs by turns; deep all
+    /// of them by turns; deep all
     Interleavings,
     /// Runs the unit tests of the format and of the log's core under Miri (deep)
     Miri,
@@ -105,8 +105,8 @@ impl Stage {
         value.map_or_else(String::new, |v| v.get_name().to_owned())
     }
 
-    /// Returns the stage that this commit's turn leaves out of a change. Of two stages that compile much for what
-    /// they find, each commit runs one.
+    /// Returns the stage that this commit's turn leaves out of a change. Each commit runs one of two stages that
+    /// compile much for what they find.
     pub fn left_out(turn: u64) -> Stage {
         // Not the lowest bits: they choose among the exhaustive tests.
         match (turn / 64).is_multiple_of(2) {

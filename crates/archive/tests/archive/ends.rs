@@ -185,3 +185,36 @@ fn a_gap_below_a_time_is_named() {
         assert!(refused.to_string().contains("has a gap at"), "{refused}");
     }
 }
+
+/// A range that `truncate_back` voids stays void in a restored log, also if it is the last that the archive gets.
+#[test]
+fn a_last_truncation_of_the_back_is_archived() {
+    for is_open in [true, false] {
+        let home = temp();
+        let bucket = home.path().join("bucket");
+        std::fs::create_dir(&bucket).unwrap();
+        let archive = Archive::open(bucket.to_str().unwrap(), ArchiveOptions::default()).unwrap();
+        let path = home.path().join("log");
+        let log = logforce::create_new(&path, options()).unwrap();
+        let attach = || match is_open {
+            true => archive.attach(&log, AttachOptions::new()).unwrap(),
+            // As another process does.
+            false => archive
+                .attach_directory(&path, AttachOptions::new())
+                .unwrap(),
+        };
+        log.commit(b"kept").unwrap();
+        let voided = log.commit(b"voided").unwrap();
+        let attached = attach();
+        attached.close().unwrap();
+        let attached = attach();
+        log.truncate_back(voided.start).unwrap();
+        attached.close().unwrap();
+        log.close().unwrap();
+        let copy = home.path().join("copy");
+        let to = RestoreOptions::new().require(Guarantee::ProcessCrash);
+        archive.restore(&copy, &to, &mut |_| {}).unwrap();
+        let log = logforce::open_existing(&copy, options()).unwrap();
+        assert_eq!(log.last().unwrap().unwrap().data, b"kept", "{is_open}");
+    }
+}

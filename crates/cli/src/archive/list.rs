@@ -1,6 +1,6 @@
 //! `logforce archive list`.
 
-use super::state::{unproven, unproven_text};
+use super::state::unproven_text;
 use super::times::{age, date};
 use super::{ArchiveArgs, failed, log_of, times};
 use crate::exit::End;
@@ -75,6 +75,8 @@ struct Behind {
     durable: u64,
     behind_bytes: u64,
     unproven_bytes: u64,
+    #[serde(skip)]
+    is_in_use: bool,
 }
 
 /// Lists.
@@ -146,7 +148,8 @@ fn behind(dir: &Path, contents: &Contents) -> anyhow::Result<Behind> {
         path: dir.display().to_string(),
         durable: durable.0,
         behind_bytes: durable.since(contents.end.unwrap_or(contents.start)),
-        unproven_bytes: unproven(dir)?,
+        unproven_bytes: log.written_lsn().since(durable),
+        is_in_use: log.is_in_use(),
     })
 }
 
@@ -236,7 +239,10 @@ fn text(url: &str, contents: &Contents, log: Option<&Behind>) -> String {
         ));
         if log.unproven_bytes > 0 {
             let more = bytes(log.unproven_bytes);
-            lines.push(("", format!("and {more} more: {}", unproven_text())));
+            lines.push((
+                "",
+                format!("and {more} more: {}", unproven_text(log.is_in_use)),
+            ));
         }
     }
     let lines = lines

@@ -1,6 +1,6 @@
 //! `logforce archive run`.
 
-use super::state::{State, live_durable, unproven};
+use super::state::{State, live_durable};
 use super::{Access, Url, base, failed, log_of, metrics, owner, times};
 use crate::exit::End;
 use crate::output::{Target, complain, is_quiet, print};
@@ -359,7 +359,10 @@ impl Run {
     }
 
     fn finish(&mut self, status: &Status, args: &Args) -> anyhow::Result<()> {
-        self.state.unproven_bytes = unproven(&self.dir)?;
+        let mut log = logforce::replica::read_only(&self.dir, None)?;
+        log.state()?;
+        self.state.unproven_bytes = log.written_lsn().since(status.archived);
+        self.state.is_in_use = log.is_in_use();
         self.update("end", status);
         self.write()?;
         let text = format!(

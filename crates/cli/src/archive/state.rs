@@ -29,8 +29,11 @@ pub struct State {
     pub behind_seconds: f64,
     pub chunks: u64,
     pub bytes: u64,
-    /// Bytes of whole records that the log does not prove durable, at the end.
+    /// Bytes up to the end of the last append that the log did not prove durable in time, at the end.
     pub unproven_bytes: u64,
+    /// True if a program had the log open then.
+    #[serde(skip)]
+    pub is_in_use: bool,
     /// Failure for which the archive tries again.
     pub trouble: Option<String>,
     /// Failure for which segments are not made.
@@ -60,7 +63,11 @@ impl State {
     pub fn text(&self) -> String {
         let behind = match self.behind_bytes {
             0 if self.unproven_bytes > 0 => {
-                format!("{} behind: {}", bytes(self.unproven_bytes), unproven_text())
+                format!(
+                    "{} behind: {}",
+                    bytes(self.unproven_bytes),
+                    unproven_text(self.is_in_use)
+                )
             }
             0 => "nothing is missing".to_owned(),
             n => format!(
@@ -83,18 +90,18 @@ impl State {
     }
 }
 
-/// Returns the bytes of whole records that the log does not prove durable. A program that was killed leaves its
-/// last commits so: no later write proves them.
-pub fn unproven(dir: &Path) -> anyhow::Result<u64> {
-    let mut replica = logforce::replica::read_only(dir, None)?;
-    replica.state()?;
-    Ok(replica.unproven())
-}
-
-/// Returns the reason why they are not archived, and the remedy.
-pub fn unproven_text() -> &'static str {
-    "the log does not prove its last commits durable yet; if the program that wrote it was killed, open the log \
-     once, by the program, and archive it again"
+/// Returns the reason why whole appends are not archived, and the remedy.
+pub fn unproven_text(is_in_use: bool) -> &'static str {
+    match is_in_use {
+        true => {
+            "the log, which a program has open, has not proven them durable yet; the next run archives them"
+        }
+        // No later write proves them.
+        false => {
+            "the program that wrote the log was killed, so its last commits are not proven durable; open the \
+             log once, by the program, and archive it again"
+        }
+    }
 }
 
 /// Returns the durable end that a running log reports about itself.

@@ -27,8 +27,8 @@ pub struct LogChunk {
     pub control: Vec<u8>,
     /// Metadata of the log at the time of reading, if it was ever set.
     pub meta: Option<Vec<u8>>,
-    /// Number of records, and parts of records, in the chunk. A chunk without any contains only stamps and
-    /// the like; it need not be sent before there is another one.
+    /// Number of records, parts of records, and voided ranges in the chunk. A chunk without any contains only
+    /// stamps and the like; it need not be sent before there is another one.
     pub frames: u64,
 }
 
@@ -263,7 +263,8 @@ impl RawReader {
         while state.at < limit {
             let batch = self.load(state, control)?;
             state = batch.next;
-            frames += u64::from(batch.header.frames);
+            // Without a voided range, a copy still shows the records in it.
+            frames += u64::from(batch.header.frames) + u64::from(batch.header.voids());
             self.copy(from, &batch, &mut bytes);
             self.batches.buffer = batch.payload;
             // The first chunk reaches the front at least: no copy can end below it.

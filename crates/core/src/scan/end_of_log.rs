@@ -14,7 +14,9 @@ use crate::scan::resume::stamp_beyond;
 use crate::storage::segments::Segments;
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
-use logforce_format::{Control, Decision, Epoch, Lsn, NextBatch, RecoveryCase, decide};
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchKind, Control, Decision, Epoch, Lsn, NextBatch, RecoveryCase, decide,
+};
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -32,8 +34,8 @@ pub(crate) struct End {
     pub(crate) reread_append_boundary: ScanState,
     /// Last boundary that lies in no atomic append.
     pub(crate) append_boundary: ScanState,
-    /// End of the last batch that completes records; a stamp behind it, which no later stamp proves, does not
-    /// count.
+    /// End of the last batch that completes an append or a `truncate_back`. A stamp behind it does not count,
+    /// because no later one proves it.
     pub(crate) records: Lsn,
     pub(crate) lost: Option<Damage>,
     /// Segments that the scan has read, by start.
@@ -119,9 +121,13 @@ pub(crate) fn find_end(
         }
         if scan.state.sequence.open_from().is_none() {
             append_boundary = scan.state;
-            if header.frames > 0 {
-                records = end;
-            }
+        }
+        // An append that is still open counts once it ends; one that ended in its batch counts now.
+        let first = header.lsn.plus(BATCH_HEADER_LEN as u64);
+        let open_from = scan.state.sequence.open_from();
+        let completes = header.frames > 0 && open_from.is_none_or(|from| from > first);
+        if completes || header.kind == BatchKind::Void {
+            records = end;
         }
         boundaries.push_back((scan.state, append_boundary));
         while boundaries.get(1).is_some_and(|(s, _)| s.at <= proven) {

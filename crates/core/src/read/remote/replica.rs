@@ -34,8 +34,8 @@ pub struct ReadOnlyReplica {
     copied: Option<Control>,
     /// Durable LSN as far as it was proven at the last reading.
     proven: Lsn,
-    /// Bytes of records behind it.
-    unproven: u64,
+    /// End of the last append at the last reading of the state.
+    written: Lsn,
     /// True if a program had the log open then.
     in_use: bool,
 }
@@ -49,7 +49,7 @@ impl ReadOnlyReplica {
         let log_id = Inspector::read_stable(&dir, |i| Ok(i.files().1.log_id))?;
         Ok(ReadOnlyReplica {
             proven: copied.as_ref().map_or(Lsn::ORIGIN, |c| c.anchor.lsn),
-            unproven: 0,
+            written: Lsn::ORIGIN,
             in_use: false,
             dir,
             system,
@@ -74,23 +74,34 @@ impl ReadOnlyReplica {
     }
 
     /// Returns the state of the log: its front, its end as far as it is proven durable, and its openings.
+    ///
+    /// # Errors
+    /// [`Error::OtherLog`] if another log is at the path now; [`Error::Damaged`]; [`Error::NoLog`].
     pub fn state(&mut self) -> Result<LogState> {
         self.dir = existing_directory(&*self.system, self.dir.path())?;
         let copied = self.copied.as_ref();
         let found = Inspector::read_stable(&self.dir, |inspector| {
             Proven::find(&self.dir, inspector, copied)
         })?;
+        if found.control.log_id != self.log_id {
+            return Err(Error::OtherLog {
+                path: self.dir.path().to_owned(),
+                wanted: self.log_id,
+                found: found.control.log_id,
+            });
+        }
         self.proven = found.end;
-        (self.unproven, self.in_use) = (found.records.since(found.end), found.in_use);
+        (self.written, self.in_use) = (found.records, found.in_use);
         Ok(LogState::of(&found.control, found.end))
     }
 
-    /// Returns the number of bytes of whole records behind [`proven_lsn`](ReadOnlyReplica::proven_lsn) when
-    /// [`state`](ReadOnlyReplica::state) was called last. They may have been acknowledged as durable. A running
-    /// log proves them by its next commit, or by a stamp when it is idle; those of a killed program are decided
-    /// on by the next opening.
-    pub fn unproven(&self) -> u64 {
-        self.unproven
+    /// Returns the exclusive end of the last whole append, or of a later `truncate_back`, when
+    /// [`state`](ReadOnlyReplica::state) was called last. From [`proven_lsn`](ReadOnlyReplica::proven_lsn) up to
+    /// there, appends may have been acknowledged as durable. A log that guarantees
+    /// [`PowerLoss`](crate::Guarantee::PowerLoss) proves them by its next commit or, when it is idle, by a stamp;
+    /// a weaker one when it is closed. Those of a killed program are decided on by the next opening.
+    pub fn written_lsn(&self) -> Lsn {
+        self.written
     }
 
     /// Returns true if a program had the log open for writing when [`state`](ReadOnlyReplica::state) was called
@@ -174,7 +185,7 @@ struct Proven {
     segments: Segments,
     voids: Voids,
     end: Lsn,
-    /// End of the last record, or `end` if that is higher.
+    /// End of the last append.
     records: Lsn,
     in_use: bool,
 }
@@ -198,7 +209,7 @@ impl Proven {
         let voids = void_ranges(input, &end, end.reread_from.last_void)?;
         Ok(Proven {
             end: end.proven,
-            records: end.records.max(end.proven),
+            records: end.records,
             in_use,
             control,
             meta,
