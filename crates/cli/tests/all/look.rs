@@ -148,7 +148,7 @@ fn dump_shows_what_is_asked_for() {
             all_output(&out)
         );
         // Quoted for a shell if the directory of the tests needs it.
-        let shown = all_output(&out).replace('\'', "");
+        let shown = all_output(&out).replace(['\'', '"'], "");
         let advice = format!("`logforce dump {} --records`", path.display());
         assert!(shown.contains(&advice), "{shown}");
     }

@@ -38,6 +38,8 @@ impl Place {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.dir).env("HOME", self.dir.path());
+        // The tests' own is closed to this user in some checkouts.
+        command.env("TMPDIR", self.dir.path());
         if self.is_root {
             command.uid(another_user::NOBODY).gid(another_user::NOBODY);
         }

@@ -473,15 +473,13 @@ fn a_waker_makes_no_call_that_waits() {
     let log = logforce::create_new(home.path().join("log"), options).unwrap();
     let (own, answers) = (log.clone(), Arc::<Mutex<Vec<_>>>::default());
     let told = answers.clone();
+    let backup = home.path().join("backup");
     let once = Once::new(move || {
         let mut told = told.lock().unwrap();
         told.push(own.commit(b"committed").map(drop));
         told.push(own.submit(b"submitted", Policy::Force).map(drop));
         told.push(own.truncate_front(own.durable_lsn()));
-        told.push(
-            own.backup(home.path().join("backup"), BackupOptions::new())
-                .map(drop),
-        );
+        told.push(own.backup(&backup, BackupOptions::new()).map(drop));
         told.push(own.clone().close());
         assert!(own.checkpoint_requests().next_blocking().is_none());
         let permit = own.try_reserve(100);
