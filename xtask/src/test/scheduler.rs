@@ -26,9 +26,9 @@ const HOST: [Stage; 9] = [
     Stage::Sqlite,
 ];
 
-/// Stages with separate target folders, or that use what the stage `build` compiled. Power cuts wait for the disk most of
-/// the time, so a stage that keeps the processors busy comes after them. The packages have their own
-/// worker, because they wait for the network and the disk.
+/// Stages with separate target folders, or that use what the stage `build` compiled. Power cuts wait for the
+/// disk most of the time, so a stage that keeps the processors busy comes after them. The packages have their
+/// own worker, because they wait for the network and the disk.
 const BESIDE: [Stage; 18] = [
     Stage::Windows,
     Stage::Macos,

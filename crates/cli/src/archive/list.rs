@@ -76,7 +76,7 @@ struct Behind {
     behind_bytes: u64,
     unproven_bytes: u64,
     #[serde(skip)]
-    is_in_use: bool,
+    was_killed: bool,
 }
 
 /// Lists.
@@ -149,7 +149,7 @@ fn behind(dir: &Path, contents: &Contents) -> anyhow::Result<Behind> {
         durable: durable.0,
         behind_bytes: durable.since(contents.end.unwrap_or(contents.start)),
         unproven_bytes: log.written_lsn().since(durable),
-        is_in_use: log.is_in_use(),
+        was_killed: !log.is_in_use(),
     })
 }
 
@@ -241,7 +241,7 @@ fn text(url: &str, contents: &Contents, log: Option<&Behind>) -> String {
             let more = bytes(log.unproven_bytes);
             lines.push((
                 "",
-                format!("and {more} more: {}", unproven_text(log.is_in_use)),
+                format!("and {more} more: {}", unproven_text(log.was_killed)),
             ));
         }
     }

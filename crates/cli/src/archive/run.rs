@@ -360,9 +360,11 @@ impl Run {
 
     fn finish(&mut self, status: &Status, args: &Args) -> anyhow::Result<()> {
         let mut log = logforce::replica::read_only(&self.dir, None)?;
-        log.state()?;
-        self.state.unproven_bytes = log.written_lsn().since(status.archived);
-        self.state.is_in_use = log.is_in_use();
+        let proven = log.state()?.end;
+        let written = log.written_lsn();
+        self.state.unproven_bytes = written.since(status.archived);
+        // One that was closed meanwhile has proven everything.
+        self.state.was_killed = !log.is_in_use() && written > proven;
         self.update("end", status);
         self.write()?;
         let text = format!(

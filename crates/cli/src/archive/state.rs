@@ -31,9 +31,9 @@ pub struct State {
     pub bytes: u64,
     /// Bytes up to the end of the last append that the log did not prove durable in time, at the end.
     pub unproven_bytes: u64,
-    /// True if a program had the log open then.
+    /// True if a killed program has left them: only an opening of the log decides on them.
     #[serde(skip)]
-    pub is_in_use: bool,
+    pub was_killed: bool,
     /// Failure for which the archive tries again.
     pub trouble: Option<String>,
     /// Failure for which segments are not made.
@@ -66,7 +66,7 @@ impl State {
                 format!(
                     "{} behind: {}",
                     bytes(self.unproven_bytes),
-                    unproven_text(self.is_in_use)
+                    unproven_text(self.was_killed)
                 )
             }
             0 => "nothing is missing".to_owned(),
@@ -91,15 +91,15 @@ impl State {
 }
 
 /// Returns the reason why whole appends are not archived, and the remedy.
-pub fn unproven_text(is_in_use: bool) -> &'static str {
-    match is_in_use {
-        true => {
-            "the log, which a program has open, has not proven them durable yet; the next run archives them"
-        }
+pub fn unproven_text(was_killed: bool) -> &'static str {
+    match was_killed {
         // No later write proves them.
-        false => {
+        true => {
             "the program that wrote the log was killed, so its last commits are not proven durable; open the \
              log once, by the program, and archive it again"
+        }
+        false => {
+            "the program that wrote the log did not prove them durable in time; the next run archives them"
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct End {
     pub(crate) append_boundary: ScanState,
     /// End of the last batch that completes an append or a `truncate_back`. A stamp behind it does not count,
     /// because no later one proves it.
-    pub(crate) records: Lsn,
+    pub(crate) appends_end: Lsn,
     pub(crate) lost: Option<Damage>,
     /// Segments that the scan has read, by start.
     pub(crate) read: Vec<Lsn>,
@@ -96,7 +96,7 @@ pub(crate) fn find_end(
 ) -> Result<End> {
     let mut proven = state.at;
     let mut append_boundary = state;
-    let mut records = state.at;
+    let mut appends_end = state.at;
     // Boundaries from the last proven one on, since each new stamp drops the earlier ones. Each has the last
     // boundary up to it that lies in no atomic append.
     let mut boundaries = VecDeque::from([(state, append_boundary)]);
@@ -127,7 +127,7 @@ pub(crate) fn find_end(
         let open_from = scan.state.sequence.open_from();
         let completes = header.frames > 0 && open_from.is_none_or(|from| from > first);
         if completes || header.kind == BatchKind::Void {
-            records = end;
+            appends_end = end;
         }
         boundaries.push_back((scan.state, append_boundary));
         while boundaries.get(1).is_some_and(|(s, _)| s.at <= proven) {
@@ -169,7 +169,7 @@ pub(crate) fn find_end(
         Some(hidden) => {
             state = start;
             append_boundary = start;
-            records = start.at;
+            appends_end = start.at;
             boundaries = VecDeque::from([(start, start)]);
             proven = start.at;
             match case.decision() {
@@ -194,7 +194,7 @@ pub(crate) fn find_end(
         reread_from,
         reread_append_boundary,
         append_boundary,
-        records,
+        appends_end,
         lost,
         read,
         scanned,

@@ -91,7 +91,7 @@ impl ReadOnlyReplica {
             });
         }
         self.proven = found.end;
-        (self.written, self.in_use) = (found.records, found.in_use);
+        (self.written, self.in_use) = (found.appends_end, found.in_use);
         Ok(LogState::of(&found.control, found.end))
     }
 
@@ -186,7 +186,7 @@ struct Proven {
     voids: Voids,
     end: Lsn,
     /// End of the last append.
-    records: Lsn,
+    appends_end: Lsn,
     in_use: bool,
 }
 
@@ -209,7 +209,7 @@ impl Proven {
         let voids = void_ranges(input, &end, end.reread_from.last_void)?;
         Ok(Proven {
             end: end.proven,
-            records: end.records,
+            appends_end: end.appends_end,
             in_use,
             control,
             meta,
