@@ -99,7 +99,8 @@ pub fn unproven_text(was_killed: bool) -> &'static str {
              log once, by the program, and archive it again"
         }
         false => {
-            "the program that wrote the log did not prove them durable in time; the next run archives them"
+            "written since, or not proven durable yet by the program that has the log open; the next run \
+             archives them"
         }
     }
 }
