@@ -178,7 +178,7 @@ async fn first_time(bucket: &Bucket, start: Lsn) -> Result<Option<u64>> {
     let reading = Reading::new(None, 1).starting_at(start);
     let mut reader = LogReader::new(bucket, reading);
     while let Some(part) = reader.next().await? {
-        if let ReadPart::Piece(piece) = part {
+        if let ReadPart::Piece(_, piece) = part {
             return Ok(piece.time.or(piece.points.first().map(|p| p.time)));
         }
     }

@@ -14,7 +14,7 @@ use crate::reader::{LogReader, ReadPart};
 use crate::store::Answer;
 use logforce::Lsn;
 use logforce::replica::ChunkChain;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::task::JoinSet;
 
 /// Objects that are read at once.
@@ -24,7 +24,7 @@ const WINDOW: usize = 8;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Number of chunks, segments and parts of base copies that were read.
+    /// Number of chunks, seals, segments and parts of base copies that were read.
     pub objects: u64,
     /// Bytes of log in them, and of pages.
     pub bytes: u64,
@@ -49,7 +49,12 @@ impl Archive {
         runtime()?.block_on(async {
             let bucket = self.existing().await?;
             let mut verified = match sample {
-                Some(share) => check_objects(&bucket, share, progress).await?.0,
+                Some(share) => {
+                    let keys = log_keys(&bucket).await?.into_iter();
+                    check_objects(&bucket, chosen(keys, share)?, progress)
+                        .await?
+                        .0
+                }
                 None => check_all(&bucket, progress).await?,
             };
             let share = sample.unwrap_or(1.0);
@@ -66,14 +71,25 @@ impl Archive {
     }
 }
 
-/// Reads the log, and each object for itself if the log is damaged.
+/// Reads the log, and for itself each object that it was not read from: all of them if the log is damaged.
 async fn check_all(bucket: &Bucket, progress: &mut dyn FnMut(Progress)) -> Result<Verified> {
-    let first = match check_log(bucket, progress).await {
+    let mut read = BTreeSet::new();
+    let first = match check_log(bucket, &mut read, progress).await {
+        Ok(mut verified) => {
+            // A segment beside its chunks becomes the only copy when they are removed.
+            let mut keys = log_keys(bucket).await?;
+            keys.retain(|key| !read.contains(key));
+            let (beside, _) = check_objects(bucket, keys, &mut |_| {}).await?;
+            verified.objects += beside.objects;
+            verified.bytes += beside.bytes;
+            verified.damage = beside.damage;
+            return Ok(verified);
+        }
         Err(error @ (Error::Object(_) | Error::State(_) | Error::Log(_))) => error,
-        checked => return checked,
+        Err(error) => return Err(error),
     };
     // The first damage ends the log: the others are found object by object.
-    let (mut verified, found) = check_objects(bucket, 1.0, progress).await?;
+    let (mut verified, found) = check_objects(bucket, log_keys(bucket).await?, progress).await?;
     let mut gaps = gaps(start(bucket).await?, &found);
     let is_named = match &first {
         Error::State(protocol::Error::Gap {
@@ -96,8 +112,12 @@ async fn check_all(bucket: &Bucket, progress: &mut dyn FnMut(Progress)) -> Resul
     Ok(verified)
 }
 
-/// Reads the log from the start on, and checks that it is one.
-async fn check_log(bucket: &Bucket, progress: &mut dyn FnMut(Progress)) -> Result<Verified> {
+/// Reads the log from the start on, and checks that it is one. Notes in `read` the objects that it is in.
+async fn check_log(
+    bucket: &Bucket,
+    read: &mut BTreeSet<Key>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Verified> {
     let mut reader = LogReader::new(bucket, Reading::new(None, WINDOW));
     let mut chain = ChunkChain::new();
     let mut verified = Verified::default();
@@ -108,7 +128,10 @@ async fn check_log(bucket: &Bucket, progress: &mut dyn FnMut(Progress)) -> Resul
                 (chain, from) = (ChunkChain::new(), None);
                 continue;
             }
-            ReadPart::Piece(piece) => piece,
+            ReadPart::Piece(key, piece) => {
+                read.insert(key);
+                piece
+            }
         };
         verified.objects += 1;
         verified.bytes += piece.log.len() as u64;
@@ -183,26 +206,30 @@ enum Found {
     Damaged(String, Option<(Lsn, Lsn)>),
 }
 
-/// Reads chunks, seals and segments, each for itself.
-async fn check_objects(
-    bucket: &Bucket,
-    share: f64,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<(Verified, BTreeMap<Key, Found>)> {
+/// Lists chunks, seals and segments.
+async fn log_keys(bucket: &Bucket) -> Result<Vec<Key>> {
     let mut keys = Vec::new();
     for prefix in ["s/", "e/"] {
         let is_part = |key: &Key| matches!(key, Key::Segment { .. } | Key::Place { .. });
         keys.extend(bucket.list(prefix, None, is_part).await?);
     }
-    let chosen = chosen(keys.into_iter(), share)?;
+    Ok(keys)
+}
+
+/// Reads chunks, seals and segments, each for itself.
+async fn check_objects(
+    bucket: &Bucket,
+    keys: Vec<Key>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Verified, BTreeMap<Key, Found>)> {
     let mut verified = Verified::default();
-    let (from, mut at, goal) = (Lsn(0), Lsn(0), Lsn(chosen.len() as u64));
+    let (from, mut at, goal) = (Lsn(0), Lsn(0), Lsn(keys.len() as u64));
     let mut open: JoinSet<Result<(Key, Found)>> = JoinSet::new();
-    let mut chosen = chosen.into_iter();
+    let mut keys = keys.into_iter();
     let mut all = BTreeMap::new();
     loop {
         while open.len() < WINDOW
-            && let Some(key) = chosen.next()
+            && let Some(key) = keys.next()
         {
             let bucket = bucket.clone();
             open.spawn(async move { Ok((key.clone(), check_object(&bucket, &key).await?)) });

@@ -53,7 +53,7 @@ pub(crate) async fn run_copy(
         };
         match &part {
             ReadPart::Start(_) => from = None,
-            ReadPart::Piece(piece) => {
+            ReadPart::Piece(_, piece) => {
                 let from = *from.get_or_insert(piece.from);
                 let goal = reader.goal().unwrap_or(piece.to).max(piece.to);
                 let at = piece.to;
@@ -78,7 +78,7 @@ impl Copier {
         while let Some(part) = parts.blocking_recv() {
             match part {
                 ReadPart::Start(lsn) => self.start(lsn)?,
-                ReadPart::Piece(piece) => {
+                ReadPart::Piece(_, piece) => {
                     if !self.add(piece)? {
                         break;
                     }

@@ -209,7 +209,7 @@ async fn take_over(
         match part {
             // Pruned meanwhile.
             ReadPart::Start(_) => waiting.clear(),
-            ReadPart::Piece(piece) => waiting.add(piece),
+            ReadPart::Piece(_, piece) => waiting.add(piece),
         }
         let contents = waiting.take_complete(WINDOW);
         let segments: Vec<Segment> = contents.iter().map(Content::segment).collect();

@@ -12,11 +12,12 @@ use std::collections::{HashMap, VecDeque};
 use tokio::task::JoinSet;
 
 /// Part of the log that was read.
+#[expect(clippy::large_enum_variant, reason = "each is taken apart at once")]
 pub(crate) enum ReadPart {
     /// The log begins here. What was read before is to be thrown away: it was pruned meanwhile.
     Start(Lsn),
-    /// The next piece. It begins at the end of the one before.
-    Piece(Piece),
+    /// The next piece, and the object that held it. It begins at the end of the one before.
+    Piece(Key, Piece),
 }
 
 /// Reader of the log, which reads ahead.
@@ -96,12 +97,12 @@ impl LogReader {
             return Err(Error::Invalid(format!("the bytes of {key} were not read")));
         };
         let mut piece = Piece::of_stored(from, to, time, stored);
-        piece.chunk = Some(key).filter(|key| matches!(key, Key::Place { .. }));
+        piece.chunk = Some(key.clone()).filter(|key| matches!(key, Key::Place { .. }));
         let piece = match self.at {
             Some(at) if from < at => piece.starting_at(at),
             _ => piece,
         };
         self.at = Some(to);
-        Ok(ReadPart::Piece(piece))
+        Ok(ReadPart::Piece(key, piece))
     }
 }
