@@ -86,6 +86,7 @@ impl Draft<'_> {
 struct InMemory<'a> {
     medium: &'a NodeStore,
     loaded: &'a HashMap<u64, Image>,
+    header: u64,
 }
 
 /// Error for a node that must be read first.
@@ -100,12 +101,17 @@ impl Nodes for InMemory<'_> {
             .or_else(|| self.medium.cache.get(at.place))
             .ok_or(Missing)
     }
+
+    fn held_header(&self) -> u64 {
+        self.header
+    }
 }
 
 /// Nodes from memory or from the file. They are kept here even if the cache evicts them.
 struct Loading<'a> {
     medium: &'a NodeStore,
     loaded: RefCell<HashMap<u64, Image>>,
+    header: u64,
 }
 
 impl Nodes for Loading<'_> {
@@ -115,6 +121,10 @@ impl Nodes for Loading<'_> {
         let image = self.medium.node(at)?;
         self.loaded.borrow_mut().insert(at.place, image.clone());
         Ok(image)
+    }
+
+    fn held_header(&self) -> u64 {
+        self.header
     }
 }
 
@@ -199,6 +209,7 @@ impl CowStore {
                     let nodes = InMemory {
                         medium: &self.medium,
                         loaded: &loaded,
+                        header: state.header_number,
                     };
                     draft.on(&nodes, self.medium.page_size, &state.latest)
                 }
@@ -253,9 +264,9 @@ impl CowStore {
         let nodes = Loading {
             medium: &self.medium,
             loaded: RefCell::default(),
+            header: latest.header_number(),
         };
         let version = draft.on(&nodes, self.medium.page_size, latest.version())?;
-        // For a place that was reused meanwhile, this is the newer content.
         loaded.extend(nodes.loaded.into_inner());
         let on = (latest.commit(), latest.header_number());
         views.push(latest);

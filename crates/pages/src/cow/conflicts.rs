@@ -114,6 +114,8 @@ impl Conflicts {
 
     /// Forgets the commits above `commit`, which were rolled back.
     pub(crate) fn roll_back(&mut self, commit: u64) {
+        // Otherwise no new transaction could commit, if one of them was forgotten.
+        self.floor = self.floor.min(commit);
         while self.commits.back().is_some_and(|done| done.commit > commit) {
             let taken = self.commits.pop_back();
             self.tracked -= taken.map_or(0, |done| done.pages.len());
@@ -206,5 +208,16 @@ mod tests {
         // The commit is forgotten, so the transaction has to begin again.
         assert_eq!(c.find(0, &pages(&[u64::MAX - 1])), Some(u64::MAX - 1));
         assert_eq!(c.find(1, &pages(&[u64::MAX - 1])), None);
+    }
+
+    #[test]
+    fn a_forgotten_commit_that_is_rolled_back_is_in_nobodys_way() {
+        let mut c = Conflicts::default();
+        c.hold(3);
+        let many: Vec<u64> = (0..=MOST_TRACKED as u64).collect();
+        c.record(4, &pages(&many));
+        assert_eq!(c.find(3, &pages(&[7])), Some(7));
+        c.roll_back(3);
+        assert_eq!(c.find(3, &pages(&[7])), None);
     }
 }

@@ -499,12 +499,14 @@ impl<'a> Leader<'a> {
             ..self.to
         };
         if planted!("cow-places-published-early") {
-            forced.placed.publish_places();
+            let header = self.store.lock().header_number;
+            forced.placed.publish_places(header);
             self.store.runtime().now();
         }
         let mut state = self.store.lock();
         let born = forced.placed.images.iter().map(|(place, _)| *place);
         let gone = state.publish(forced.header, version, born, forced.freed);
+        let header = state.header_number;
         drop(state);
         drop(gone);
         // Pages in memory get their places only now that the header is durable, and before the next leader
@@ -516,7 +518,7 @@ impl<'a> Leader<'a> {
             drop(state);
             self.store.runtime().now();
         }
-        forced.placed.publish_places();
+        forced.placed.publish_places(header);
         let mut state = self.store.lock();
         state.note_space(forced.was_full);
         state.groups.end_force();

@@ -7,7 +7,8 @@
 
 use crate::changes::Image;
 use logforce_format::{
-    CopyOnWriteRoot, TableEntry, fan_out, table_depth, table_entries, table_entry, table_index,
+    CopyOnWriteRoot, TableEntry, fan_out, planted, table_depth, table_entries, table_entry,
+    table_index,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -32,7 +33,16 @@ pub(crate) struct FreshPage {
     /// CRC-32C, or 0 in a file without checksums.
     pub(crate) crc: u32,
     /// Place in the file, set once a current header refers to it.
-    pub(crate) home: OnceLock<TableEntry>,
+    pub(crate) home: OnceLock<Home<TableEntry>>,
+}
+
+/// Place in the file of what was committed in memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Home<T> {
+    pub(crate) at: T,
+    /// Number of the first header that refers to the place. A view that holds only an earlier one does not keep
+    /// the place: it may be reused while the view reads.
+    pub(crate) header: u64,
 }
 
 /// Node with entries that changed since it was written, or that was never written.
@@ -44,7 +54,7 @@ pub(crate) struct FreshNode {
     pub(crate) changes: Vec<(u16, Link)>,
     /// Place in the file, set once a current header refers to it; `Some(None)` if nothing was left in the
     /// node.
-    pub(crate) home: OnceLock<Option<TableEntry>>,
+    pub(crate) home: OnceLock<Home<Option<TableEntry>>>,
 }
 
 /// Page table of a committed state.
@@ -61,6 +71,8 @@ pub(crate) trait Nodes {
     type Error;
     /// Returns the bytes of a node.
     fn node(&self, at: TableEntry) -> Result<Image, Self::Error>;
+    /// Returns the number of the newest header whose places are kept while the tree is read.
+    fn held_header(&self) -> u64;
 }
 
 /// Result of looking up a page.
@@ -78,17 +90,22 @@ fn base_link(base: Option<&Image>, index: usize) -> Link {
 }
 
 impl Link {
-    /// Returns the same link, by its place in the file if that is known.
-    fn stored_if_known(self) -> Link {
-        match &self {
-            Link::Page(page) => page.home.get().map(|at| Link::Stored(*at)),
-            Link::Node(node) => node
-                .home
-                .get()
-                .map(|at| at.map_or(Link::None, Link::Stored)),
+    /// Returns the same link, by its place in the file if a header up to `held` refers to that.
+    fn stored_if_held(self, held: u64) -> Link {
+        let held = if planted!("cow-home-not-held") {
+            u64::MAX
+        } else {
+            held
+        };
+        let stored = match &self {
+            Link::Page(page) => page.home.get().map(|home| (home.header, Some(home.at))),
+            Link::Node(node) => node.home.get().map(|home| (home.header, home.at)),
             _ => None,
+        };
+        match stored {
+            Some((header, at)) if header <= held => at.map_or(Link::None, Link::Stored),
+            _ => self,
         }
-        .unwrap_or(self)
     }
 }
 
@@ -100,11 +117,12 @@ struct Draft {
 
 impl Draft {
     fn of<N: Nodes>(nodes: &N, link: Link) -> Result<Draft, N::Error> {
-        let (base, changes) = match link.stored_if_known() {
+        let held = nodes.held_header();
+        let (base, changes) = match link.stored_if_held(held) {
             Link::None | Link::Page(_) => (None, Vec::new()),
             Link::Stored(at) => (Some(nodes.node(at)?), Vec::new()),
             Link::Node(node) => {
-                let settled = |(at, link): &(u16, Link)| (*at, link.clone().stored_if_known());
+                let settled = |(at, link): &(u16, Link)| (*at, link.clone().stored_if_held(held));
                 let changes = node.changes.iter().map(settled).collect();
                 (node.base.clone(), changes)
             }

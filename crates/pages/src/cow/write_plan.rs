@@ -2,7 +2,7 @@
 //! that this state no longer needs.
 
 use crate::changes::Image;
-use crate::cow::tree::{FreshNode, FreshPage, Link, Nodes, Tree};
+use crate::cow::tree::{FreshNode, FreshPage, Home, Link, Nodes, Tree};
 use logforce_format::{
     TableEntry, place_crc, place_offset, planted, set_table_entry, table_entries, table_entry,
 };
@@ -58,10 +58,11 @@ pub(crate) struct Placed {
     pub(crate) root: Option<TableEntry>,
     /// Number of levels of the table.
     pub(crate) depth: u32,
-    homes: Vec<Home>,
+    settled: Vec<Settled>,
 }
 
-enum Home {
+/// What was in memory, with its place.
+enum Settled {
     Page(Arc<FreshPage>, TableEntry),
     Node(Arc<FreshNode>, Option<TableEntry>),
 }
@@ -130,19 +131,19 @@ impl WritePlan {
             images: Vec::with_capacity(self.items.len()),
             root: None,
             depth: self.depth,
-            homes: Vec::with_capacity(self.items.len()),
+            settled: Vec::with_capacity(self.items.len()),
         };
         let mut entries: Vec<TableEntry> = Vec::with_capacity(self.items.len());
         for item in self.items {
             let place = places.next()?;
-            let (image, crc, home): (Image, u32, _) = match item {
+            let (image, crc, settled): (Image, u32, _) = match item {
                 Item::Page(page) => {
                     debug_assert!(checksums || page.crc == 0);
                     let at = TableEntry {
                         place,
                         crc: page.crc,
                     };
-                    (page.image.clone(), page.crc, Home::Page(page, at))
+                    (page.image.clone(), page.crc, Settled::Page(page, at))
                 }
                 Item::Node {
                     node,
@@ -154,7 +155,7 @@ impl WritePlan {
                     }
                     let crc = place_crc(&bytes);
                     let at = TableEntry { place, crc };
-                    (bytes.into(), crc, Home::Node(node, Some(at)))
+                    (bytes.into(), crc, Settled::Node(node, Some(at)))
                 }
             };
             entries.push(TableEntry { place, crc });
@@ -162,12 +163,12 @@ impl WritePlan {
                 .pieces
                 .push((place_offset(self.page_size, place)?, image.clone()));
             placed.images.push((place, image));
-            placed.homes.push(home);
+            placed.settled.push(settled);
         }
         let emptied = self.emptied.into_iter();
         placed
-            .homes
-            .extend(emptied.map(|node| Home::Node(node, None)));
+            .settled
+            .extend(emptied.map(|node| Settled::Node(node, None)));
         placed.root = match self.root {
             Target::None => None,
             Target::Stored(at) => Some(at),
@@ -189,15 +190,14 @@ impl Placed {
         }
     }
 
-    /// Records the new places in the pages and nodes that later states share. Call this only once a current
-    /// header refers to the places and views hold that header. A view that holds an earlier header would not
-    /// keep these places.
-    pub(crate) fn publish_places(&self) {
-        for home in &self.homes {
+    /// Records the new places in the pages and nodes that later states share. Call this only once the header
+    /// with this number is current, is the first that refers to the places, and views hold it.
+    pub(crate) fn publish_places(&self, header: u64) {
+        for settled in &self.settled {
             // Each gets one place, because only items without a place are planned.
-            let _ = match home {
-                Home::Page(page, at) => page.home.set(*at).is_ok(),
-                Home::Node(node, at) => node.home.set(*at).is_ok(),
+            let _ = match settled {
+                Settled::Page(page, at) => page.home.set(Home { at: *at, header }).is_ok(),
+                Settled::Node(node, at) => node.home.set(Home { at: *at, header }).is_ok(),
             };
         }
     }
@@ -217,7 +217,7 @@ impl<N: Nodes> Planner<'_, N> {
             Link::Stored(at) => Target::Stored(*at),
             Link::Page(page) => return self.page(page, old),
             Link::Node(node) => match node.home.get() {
-                Some(home) => home.map_or(Target::None, Target::Stored),
+                Some(home) => home.at.map_or(Target::None, Target::Stored),
                 None => return self.node(node, level, old, old_depth),
             },
         };
@@ -235,7 +235,7 @@ impl<N: Nodes> Planner<'_, N> {
 
     fn page(&mut self, page: &Arc<FreshPage>, old: Option<TableEntry>) -> Target {
         let target = match page.home.get() {
-            Some(at) => Target::Stored(*at),
+            Some(home) => Target::Stored(home.at),
             None => self.item(Item::Page(page.clone())),
         };
         match (old, target) {

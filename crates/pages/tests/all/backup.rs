@@ -2,7 +2,7 @@
 //! crash, a full disk or a failure leaves of a backup cannot be opened.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
-use logforce_core::{BackupOptions, Guarantee, OpenMode};
+use logforce_core::{BackupOptions, Guarantee, OpenMode, Policy};
 use logforce_device::Runtime;
 use logforce_pages::{
     CommitMode, Error, ErrorKind, Inspector, NextOpening, Options, PageFile, Result, Snapshot,
@@ -13,6 +13,7 @@ use logforce_testkit::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const TO: &str = "/backup";
 
@@ -138,6 +139,43 @@ fn a_backup_is_a_page_file_of_its_own() {
                 assert_eq!(empty.unwrap().snapshot().unwrap().page_count(), 0);
             });
         }
+    }
+}
+
+/// In a copy-on-write file, what is in memory gets places when it is made durable. A snapshot from before does
+/// not keep these places, and they may be used again, because an older snapshot makes the file keep only what
+/// each one shows.
+#[test]
+fn a_backup_of_a_state_that_was_not_durable_reads_no_later_place() {
+    for mode in MODES {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let file = open(rt, &disk, options(mode)).unwrap();
+            let commit = |pages: std::ops::Range<u64>, tag, policy| {
+                let mut txn = file.begin().unwrap();
+                pages.for_each(|n| txn.write(n, &page(tag + n)).unwrap());
+                txn.commit_with(policy).unwrap();
+            };
+            commit(0..20, 100, Policy::Force);
+            let older = file.snapshot().unwrap();
+            commit(0..20, 200, Policy::Force);
+            let within = Duration::from_secs(3600);
+            commit(3..4, 300, Policy::Interval { within });
+            let state = file.latest().unwrap();
+            let expected = contents(&state);
+            file.checkpoint().unwrap();
+            for round in 0..18 {
+                let mut txn = file.begin().unwrap();
+                txn.discard(round).unwrap();
+                txn.write(19, &page(400 + round)).unwrap();
+                txn.commit().unwrap();
+            }
+            copy(&state).unwrap();
+            drop((state, older));
+            let copied = open_copy(rt, &disk, OpenMode::OpenExisting, options(mode)).unwrap();
+            let copied = copied.snapshot().unwrap();
+            assert_same(&copied, (copied.commit(), &expected));
+        });
     }
 }
 
