@@ -41,6 +41,7 @@ mod page_file;
 mod snapshot;
 mod transaction;
 mod types;
+mod uses;
 
 pub use backup::base::BaseWriter;
 pub use commit_handle::CommitHandle;

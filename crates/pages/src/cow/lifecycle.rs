@@ -182,7 +182,7 @@ impl Drop for Ending<'_> {
             }
         };
         drop(token);
-        store.medium.close();
+        store.medium.uses.close();
         let ended = store.lock().end_standing();
         drop(ended);
         store.data_dir.release();

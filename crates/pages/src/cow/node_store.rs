@@ -5,14 +5,11 @@ use crate::changes::{Image, Purpose};
 use crate::cow::tree::Nodes;
 use crate::error::{Error, Result};
 use crate::file_read;
-use logforce_device::Event;
+use crate::uses::Uses;
 use logforce_device::{File, Runtime};
 use logforce_format::{TableEntry, check_table_node, place_crc, place_offset, planted};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
-
-use logforce_device::sync::{AtomicBool, AtomicU64};
 
 /// Data file, as readers use it.
 pub(crate) struct NodeStore {
@@ -22,25 +19,10 @@ pub(crate) struct NodeStore {
     /// True if pages have checksums. Nodes always do.
     pub(crate) checksums: bool,
     pub(crate) cache: Cache,
-    pub(crate) runtime: Arc<dyn Runtime>,
     /// A page of zeroes.
     pub(crate) zeroes: Image,
-    /// Number of reads of the file in progress. Closing waits for them.
-    reads: AtomicU64,
-    closed: AtomicBool,
-    idle: Event,
-}
-
-/// Read of the file in progress.
-struct Reading<'a>(&'a NodeStore);
-
-impl Drop for Reading<'_> {
-    fn drop(&mut self) {
-        self.0.reads.fetch_sub(1, SeqCst);
-        if self.0.closed.load(SeqCst) {
-            self.0.idle.notify(&*self.0.runtime);
-        }
-    }
+    /// Reads of the file in progress.
+    pub(crate) uses: Uses,
 }
 
 /// Expected contents of a place, for messages.
@@ -74,42 +56,8 @@ impl NodeStore {
             page_size,
             checksums,
             cache: Cache::new(cache),
-            runtime,
             zeroes: vec![0; page_size as usize].into(),
-            reads: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
-            idle: Event::default(),
-        }
-    }
-
-    /// Refuses further reads, and waits for those in progress. The next opener may overwrite what they read.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, SeqCst);
-        loop {
-            let seen = self.idle.observe();
-            if self.reads.load(SeqCst) == 0 {
-                return;
-            }
-            self.idle.wait(&*self.runtime, seen, None);
-        }
-    }
-
-    fn begin_read(&self) -> Result<Reading<'_>> {
-        // Counts first and checks then. Closing does it in the opposite order, so one of them sees the other.
-        self.reads.fetch_add(1, SeqCst);
-        let reading = Reading(self);
-        match self.closed.load(SeqCst) {
-            true => Err(Error::Closed),
-            false => Ok(reading),
-        }
-    }
-
-    /// Refuses reads that need only memory once the file is closed, as [`NodeStore::close`] does with the
-    /// others.
-    pub(crate) fn check_open(&self) -> Result<()> {
-        match self.closed.load(SeqCst) {
-            true => Err(Error::Closed),
-            false => Ok(()),
+            uses: Uses::new(runtime),
         }
     }
 
@@ -167,7 +115,7 @@ impl NodeStore {
     }
 
     fn read_once(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
-        let _reading = self.begin_read()?;
+        let _use = self.uses.begin()?;
         let Some(offset) = self.offset(at) else {
             return Err(self.damaged(
                 what,

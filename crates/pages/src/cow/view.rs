@@ -58,7 +58,7 @@ impl CowView {
         match wanted {
             Wanted::Latest => state.check()?,
             // Works after a failure as well, because durable commits stay durable.
-            Wanted::Durable => store.medium.check_open()?,
+            Wanted::Durable => store.medium.uses.check()?,
         }
         let (hold, replaced) = state.hold(wanted);
         drop(state);
@@ -85,7 +85,7 @@ impl CowView {
     fn find(&self, page: u64) -> Result<PageLookup> {
         let store = &self.store;
         store.check_process()?;
-        store.medium.check_open()?;
+        store.medium.uses.check()?;
         let tree = &self.version().tree;
         tree.find(&store.medium, store.medium.page_size, page)
     }

@@ -135,6 +135,8 @@ impl LoggedStore {
     }
 
     fn grow(&self, added: Range<u64>, resized: Range<u64>, changes: &Changes) -> Result<()> {
+        // It writes back bytes that it has read, which the next opener may have replaced.
+        let _use = self.uses.begin()?;
         let (taken, reached, missing) = loop {
             let taken = self.take_room();
             let state = self.state();

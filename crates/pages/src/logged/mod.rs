@@ -38,6 +38,7 @@ use crate::error::{Error, Result};
 use crate::files::DataDir;
 use crate::options::Options;
 use crate::types::Stats;
+use crate::uses::Uses;
 use hot_versions::HotVersions;
 use logforce_core::{Granted, Log, ReplicaOptions, Replication};
 use logforce_device::Event;
@@ -111,6 +112,8 @@ pub(crate) struct LoggedStore {
     /// for it.
     progress: Event,
     checkpointer: Checkpointer,
+    /// Reads of views and growth in progress, for which closing waits. Checkpoints end with their thread.
+    uses: Uses,
     /// Counters, which need no lock.
     counts: Counts,
 }
@@ -240,6 +243,7 @@ impl LoggedStore {
             let _ = thread.join();
         }
         let closed = self.log.clone().close();
+        self.uses.close();
         self.data_dir.release();
         let failure = self.state().failure.clone();
         match failure {

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::files::{DATA, DataDir, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options};
+use crate::uses::Uses;
 use logforce_core::{Error as LogError, ErrorKind as LogErrorKind, Granted, Log, OpenMode, Record};
 use logforce_device::Event;
 use logforce_device::sync::Mutex;
@@ -166,6 +167,7 @@ impl LoggedStore {
             readers: state.readers.clone(),
             state: Mutex::new(state),
             progress: Event::default(),
+            uses: Uses::new(data_dir.runtime.clone()),
             counts: Counts::default(),
             data_dir,
             options,

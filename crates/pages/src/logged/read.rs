@@ -95,9 +95,15 @@ impl LoggedFile {
 impl LoggedStore {
     /// Returns a page as of the state `at`, which the caller has registered.
     fn image_at(&self, page: u64, at: Lsn, purpose: Purpose) -> Result<Image> {
+        self.uses.check()?;
         let mut left = None;
         loop {
-            let image = match self.find(page, at) {
+            let found = self.find(page, at);
+            let _use = match &found {
+                Found::Zero | Found::Lost | Found::Memory(_) => None,
+                _ => Some(self.uses.begin()?),
+            };
+            let image = match found {
                 Found::Zero => return Ok(vec![0; self.page_size()].into()),
                 Found::Lost => return Err(self.lost_version(page)),
                 Found::Memory(image) => return Ok(image),
@@ -352,6 +358,7 @@ impl LoggedView {
 
     pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         let store = &self.registered.store;
+        let in_use = store.uses.begin()?;
         // The order matters. A page without a version now is in the data file, and so in the map. A page that
         // is dropped there from now on gets a version, because this state is being read; its sector of the
         // map stays.
@@ -365,6 +372,7 @@ impl LoggedView {
         let with_data = sectors_with_data(&*data.file, store.page_size());
         let with_data = with_data.map_err(Error::io("look for data in", data.path()))?;
         sectors.extend(with_data);
+        drop(in_use);
         for sector in sectors {
             for page in sector * entries..((sector + 1) * entries).min(count) {
                 visit(page)?;

@@ -1,7 +1,7 @@
 //! Tests of page files without failures, and of the errors for wrong arguments.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page, with_file};
-use logforce_core::{OpenMode, Policy};
+use logforce_core::{BackupOptions, OpenMode, Policy};
 use logforce_pages::{Error, ErrorKind, PageFile};
 use logforce_testkit::SimRuntime;
 use std::time::Duration;
@@ -43,6 +43,50 @@ fn pages_are_there_after_a_commit_and_after_reopening() {
                 assert_eq!(tag(&file, 3), 33);
                 file.close().unwrap();
             }
+        });
+    }
+}
+
+/// What an opener still holds after closing reads and writes nothing: the files may be another one's.
+#[test]
+fn a_closed_file_lets_the_next_opener_in() {
+    for mode in MODES {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let file = open(rt, &disk, options(mode)).unwrap();
+            let write = |file: &PageFile, number, tag| {
+                let mut txn = file.begin().unwrap();
+                txn.write(number, &page(tag)).unwrap();
+                txn.commit().unwrap();
+            };
+            (0..2).for_each(|n| write(&file, n, 1));
+            file.checkpoint().unwrap();
+            let second = open(rt, &disk, options(mode));
+            assert_eq!(second.unwrap_err().kind(), ErrorKind::Locked);
+            let (clone, state) = (file.clone(), file.snapshot().unwrap());
+            let (mut inside, mut behind) = (file.begin().unwrap(), file.begin().unwrap());
+            inside.write(0, &page(2)).unwrap();
+            // The file would have to grow for it.
+            behind.write(9_999, &page(2)).unwrap();
+            file.close().unwrap();
+            let next = open(rt, &disk, options(mode)).unwrap();
+            assert_eq!(tag(&next, 0), 1);
+            write(&next, 0, 3);
+            next.checkpoint().unwrap();
+            let mut buf = vec![0; PAGE];
+            assert!(matches!(state.read(0, &mut buf), Err(Error::Closed)));
+            let copied = state.backup("/copy", BackupOptions::new());
+            assert!(matches!(copied, Err(Error::Closed)), "{copied:?}");
+            assert!(matches!(inside.read(1, &mut buf), Err(Error::Closed)));
+            assert!(matches!(inside.commit(), Err(Error::Closed)));
+            assert!(matches!(clone.begin(), Err(Error::Closed)));
+            assert!(matches!(clone.checkpoint(), Err(Error::Closed)));
+            drop((clone, state));
+            let len = disk.file_bytes(PATH, "pages").unwrap().len();
+            assert!(matches!(behind.commit(), Err(Error::Closed)));
+            assert_eq!(disk.file_bytes(PATH, "pages").unwrap().len(), len);
+            write(&next, 0, 4);
+            next.close().unwrap();
         });
     }
 }

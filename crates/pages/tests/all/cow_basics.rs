@@ -2,7 +2,7 @@
 
 use logforce_core::{Guarantee, OpenMode, Policy};
 use logforce_device::Runtime;
-use logforce_pages::{CommitMode, Error, ErrorKind, Options, PageFile};
+use logforce_pages::{CommitMode, Error, Options, PageFile};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::future::Future;
 use std::pin::Pin;
@@ -344,39 +344,6 @@ fn memory_that_waits_to_be_written_is_bounded() {
         let stats = file.stats();
         assert!(stats.waits > 2 && stats.headers < 100, "{stats:?}");
         assert_eq!((stats.commits, stats.pages_committed), (3000, 3000));
-    });
-}
-
-#[test]
-fn a_closed_file_lets_the_next_opener_in() {
-    on_disk(|disk, rt| {
-        let file = create(disk, rt, options());
-        write(&file, 0, 1);
-        let second = PageFile::open(
-            &*disk.system(rt),
-            "/db",
-            OpenMode::OpenExisting,
-            Options::new(),
-        );
-        assert_eq!(second.unwrap_err().kind(), ErrorKind::Locked);
-        let (clone, view, tx) = (
-            file.clone(),
-            file.snapshot().unwrap(),
-            file.begin().unwrap(),
-        );
-        file.close().unwrap();
-        // Views that are still held return an error.
-        let next = reopen(disk, rt);
-        assert_page(&next, 0, 1);
-        let mut buf = vec![0; 4096];
-        assert!(matches!(view.read(0, &mut buf), Err(Error::Closed)));
-        assert!(matches!(tx.read(0, &mut buf), Err(Error::Closed)));
-        assert!(matches!(tx.commit(), Err(Error::Closed)));
-        assert!(matches!(clone.begin(), Err(Error::Closed)));
-        assert!(matches!(clone.checkpoint(), Err(Error::Closed)));
-        drop(clone);
-        write(&next, 0, 2);
-        next.close().unwrap();
     });
 }
 
