@@ -1,3 +1,4 @@
+use super::redo::MAX_PAGES;
 use crate::bytes::{are_zero, crc_with_hole, get_id, get_u32, get_u64, put};
 use crate::{LogId, Lsn, planted};
 
@@ -16,6 +17,8 @@ pub const PAGE_HEADER_OFFSETS: [u64; 2] = [0, 64 << 10];
 pub const PAGE_DATA_OFFSET: u64 = 128 << 10;
 
 const MAGIC: &[u8; 6] = b"LFPAGE";
+/// Exclusive end of the numbers of headers and commits. No writer counts so far.
+const NUMBER_END: u64 = 1 << 63;
 
 /// Identifier of a page file: random, drawn when the file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -172,18 +175,21 @@ impl PageFileHeader {
             })),
             _ => None,
         };
-        let (true, Some(kind)) = (is_size && get_u64(b, 32) > 0, kind) else {
+        let (sequence, page_count, commit) = (get_u64(b, 32), get_u64(b, 48), get_u64(b, 56));
+        // So that counting on never overflows.
+        let is_countable = (1..NUMBER_END).contains(&sequence) && commit < NUMBER_END;
+        let (true, Some(kind)) = (is_size && is_countable && page_count <= MAX_PAGES, kind) else {
             return Err(PageHeaderReject::Contradiction);
         };
         let mut id = [0; 16];
         id.copy_from_slice(&b[16..32]);
         Ok(PageFileHeader {
             id: PageFileId(id),
-            sequence: get_u64(b, 32),
+            sequence,
             page_size,
             checksums: b[13] == 1,
-            page_count: get_u64(b, 48),
-            commit: get_u64(b, 56),
+            page_count,
+            commit,
             kind,
         })
     }

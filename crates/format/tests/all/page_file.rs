@@ -144,6 +144,9 @@ fn headers_are_rejected_for_each_reason() {
         (76, 17),
         (76, 0),
         (81, 0),
+        (39, 0x80),
+        (54, 1),
+        (63, 0x80),
     ] {
         assert_eq!(rejected(at, value), "Contradiction", "{at}");
     }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use logforce_format::{
     CopyOnWriteRoot, PAGE_DATA_OFFSET, PageFileHeader, TableEntry, fan_out, planted, table_entries,
 };
+use std::io;
 
 /// Reads the whole table. For the pages in use, it has one node for each 32 pages of 512 bytes, 256 of 4 KiB,
 /// or 4096 of 64 KiB. A node is as long as a page.
@@ -139,14 +140,19 @@ pub(crate) fn walk(
     there: Length,
     visitor: &mut dyn Visitor,
 ) -> Result<Used> {
+    // One bit for each place in the file: no more than its length allows, which a sparse file may exaggerate.
+    let words = root.places_end.min(there.places).div_ceil(64) as usize;
+    let mut bits = Vec::new();
+    let reserved = bits.try_reserve_exact(words);
+    reserved.map_err(|e| Error::io("hold the places of", &medium.path)(io::Error::other(e)))?;
+    bits.resize(words, 0);
     let mut walk = Walk {
         medium,
         page_count: header.page_count,
         visitor,
         used: Used {
             end: root.places_end,
-            // One bit for each place in the file: no more than the file's length allows.
-            bits: vec![0; root.places_end.min(there.places).div_ceil(64) as usize],
+            bits,
         },
     };
     if let Some(place) = root.place {
