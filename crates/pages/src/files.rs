@@ -114,6 +114,17 @@ impl DataDir {
         Ok(())
     }
 
+    /// Returns true if writing through to a file in this state gives the guarantee, without a barrier. On Windows
+    /// it does not, where the device has a cache and no FUA.
+    pub(crate) fn is_write_through_enough(&self, guarantee: Granted, state: FileState) -> bool {
+        let plan = Plan {
+            direct: false,
+            force: ForceBy::Through,
+        };
+        let assessed = self.facts.assess_plan(plan, state);
+        assessed.is_some_and(|a| a.granted() >= guarantee)
+    }
+
     /// Releases the locks, so that another opener can take them. No write may be in flight, and no read of
     /// places that a new opener may overwrite.
     pub(crate) fn release(&self) {

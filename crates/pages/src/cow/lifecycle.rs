@@ -13,7 +13,7 @@ use logforce_core::Granted;
 use logforce_device::Event;
 use logforce_device::sync::Mutex;
 use logforce_device::write_out::Writers;
-use logforce_device::{Barrier, FileState, ForceBy, Plan};
+use logforce_device::{Barrier, FileState};
 use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileId, PageFileKind};
 use std::sync::Arc;
 
@@ -93,12 +93,8 @@ impl CowStore {
             }
             Some(Err(e)) => return Err(Error::io("write the header of", &medium.path)(e)),
         };
-        let plan = Plan {
-            direct: false,
-            force: ForceBy::Through,
-        };
-        let assessed = data_dir.facts.assess_plan(plan, FileState::Growing);
-        let is_write_through_enough = assessed.is_some_and(|a| a.granted() >= guarantee);
+        let is_write_through_enough =
+            data_dir.is_write_through_enough(guarantee, FileState::Growing);
         if !is_write_through_enough {
             force().map_err(Error::io("sync", &medium.path))?;
         }

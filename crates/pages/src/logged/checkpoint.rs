@@ -10,8 +10,9 @@ use crate::changes::Image;
 use crate::error::{self, Error, Result};
 use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
+use logforce_device::Barrier;
 use logforce_device::sync::AtomicU32;
-use logforce_format::{Lsn, MAX_PAGES, MapEntry, PAGE_HEADER_LEN, planted};
+use logforce_format::{Lsn, MAX_PAGES, MapEntry, planted};
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -200,10 +201,12 @@ impl LoggedStore {
         add(&self.counts.barriers, 2);
         let synced = synced.map_err(|(file, e)| self.lost(file, e))?;
         let (commit, page_count) = (ended.at.commit, ended.at.page_count);
-        let checkpoint = synced.checkpoint(slots, ended.at.end, commit, page_count);
-        let checkpoint = checkpoint.map_err(|e| {
-            let need = 2 * PAGE_HEADER_LEN as u64;
-            Error::no_space("write", self.data_dir.path_of(DATA), need, e)
+        let checkpoint = synced.checkpoint(slots, ended.at.end, commit, page_count, || {
+            let data = &self.contents.data;
+            match data.is_write_through_enough {
+                true => Ok(()),
+                false => (data.file.barrier(Barrier::Data)).map_err(|e| self.lost(DATA, e)),
+            }
         })?;
         add(&self.counts.headers, 2);
         // Keeps versions before the log is truncated, because a reader that finds a version in the log must

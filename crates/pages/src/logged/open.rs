@@ -23,7 +23,7 @@ use logforce_core::{Error as LogError, ErrorKind as LogErrorKind, Granted, Log, 
 use logforce_device::Event;
 use logforce_device::sync::Mutex;
 use logforce_device::write_out::Writers;
-use logforce_device::{FilesystemKind, System};
+use logforce_device::{FileState, FilesystemKind, System};
 use logforce_format::{
     LoggedState, Lsn, PAGE_HEADER_LEN, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo,
     planted,
@@ -113,6 +113,8 @@ impl LoggedStore {
         let data = DataFile {
             file,
             is_direct,
+            is_write_through_enough: data_dir
+                .is_write_through_enough(guarantee, FileState::Recycled),
             map: PageMap::open(&data_dir, &header)?,
             page_size,
             zeroes: vec![0; page_size as usize].into(),

@@ -15,7 +15,8 @@ use logforce_core::Log;
 use logforce_device::write_out::{Run, Writers, gather};
 use logforce_device::{Barrier, File};
 use logforce_format::{
-    LoggedState, Lsn, MapEntry, PAGE_DATA_OFFSET, PageFileHeader, PageFileKind, planted,
+    LoggedState, Lsn, MapEntry, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PageFileHeader, PageFileKind,
+    planted,
 };
 use std::io;
 use std::ops::Range;
@@ -65,6 +66,8 @@ pub(super) struct DataFile {
     pub(super) zeroes: Image,
     /// True if pages are written past the system's cache.
     pub(super) is_direct: bool,
+    /// True if a header that is written through is as durable as after a barrier.
+    pub(super) is_write_through_enough: bool,
 }
 
 /// Proof that everything written to the data file and its map is durable.
@@ -209,16 +212,19 @@ impl DataFile {
 
 impl Synced {
     /// Writes the header: redo begins at `redo_from` from now on. A crash before that leaves the old header,
-    /// and the pages are written again from the log.
+    /// and the pages are written again from the log. Calls `force` after each write.
     pub(super) fn checkpoint(
         self,
         slots: &mut HeaderSlots,
         redo_from: Lsn,
         commit: u64,
         page_count: u64,
-    ) -> io::Result<Checkpointed> {
+        force: impl Fn() -> Result<()>,
+    ) -> Result<Checkpointed> {
+        let path = slots.path().clone();
         let PageFileKind::Logged(state) = slots.header.kind else {
-            return Err(io::Error::other("not the header of a logged file"));
+            let why = io::Error::other("not the header of a logged file");
+            return Err(Error::io("write the header of", path)(why));
         };
         let header = PageFileHeader {
             commit,
@@ -228,8 +234,13 @@ impl Synced {
         };
         // Writes both slots, one after the other. The older header needs a part of the log that is truncated
         // next. With the new header in one slot only, the loss of that slot would make the file unopenable.
-        slots.store(header)?;
-        slots.store(header)?;
+        for _ in 0..2 {
+            slots.store(header).map_err(|e| {
+                let need = 2 * PAGE_HEADER_LEN as u64;
+                Error::no_space("write the header of", path.clone(), need, e)
+            })?;
+            force()?;
+        }
         Ok(Checkpointed(redo_from))
     }
 }
