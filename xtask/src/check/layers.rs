@@ -43,6 +43,7 @@ const PAGES: &[(&str, &str)] = &[
     ("cache", "pages in memory, up to a limit"),
     ("page", "a page as users see it"),
     ("growth", "growth of files"),
+    ("uses", "uses of the files, for which closing waits"),
     ("files", "the directory and its files"),
     ("file_read", "complete reads of a file"),
     ("header", "the two header slots"),

@@ -61,7 +61,7 @@ pub(crate) struct Placed {
     settled: Vec<Settled>,
 }
 
-/// What was in memory, with its place.
+/// Page or node that was in memory, with its place.
 enum Settled {
     Page(Arc<FreshPage>, TableEntry),
     Node(Arc<FreshNode>, Option<TableEntry>),

@@ -35,7 +35,7 @@ pub(crate) struct ReadOnlyView {
 
 /// Sources of the pages.
 enum Pages {
-    ByTable { medium: NodeStore, tree: Tree },
+    ByTable { medium: Box<NodeStore>, tree: Tree },
     InLogAndData(InLogAndData),
 }
 
@@ -143,6 +143,7 @@ impl ReadOnlyView {
                 // Verifies that no two nodes share a part of the table, which bounds later walks.
                 table_scan::scan(&medium, &header, &root, 1)?;
                 let tree = Tree::stored(&root);
+                let medium = Box::new(medium);
                 let pages = Pages::ByTable { medium, tree };
                 (header.commit, header.page_count, pages)
             }
@@ -184,7 +185,7 @@ impl ReadOnlyView {
     pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         let page_size = self.header().page_size;
         match &self.pages {
-            Pages::ByTable { medium, tree } => tree.each_page(medium, page_size, visit),
+            Pages::ByTable { medium, tree } => tree.each_page(&**medium, page_size, visit),
             Pages::InLogAndData(pages) => {
                 let entries = MAP_SECTOR_ENTRIES as u64;
                 let data = Data::of(&self.inspector, pages.map.clone());

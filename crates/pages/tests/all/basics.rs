@@ -47,7 +47,7 @@ fn pages_are_there_after_a_commit_and_after_reopening() {
     }
 }
 
-/// What an opener still holds after closing reads and writes nothing: the files may be another one's.
+/// Snapshots and transactions of a closed file read and write nothing: the files may be another opener's.
 #[test]
 fn a_closed_file_lets_the_next_opener_in() {
     for mode in MODES {
