@@ -319,6 +319,10 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
         "backup-of-what-was-truncated",
         "a truncation while a backup is made passes for damage",
     ),
+    bug(
+        "checkpoint-in-one-write",
+        "1: a standby has lost the metadata of its checkpoint",
+    ),
     bug("close-waits-for-its-caller", "a close waits for itself"),
     bug(
         "recovered-drop-believed",

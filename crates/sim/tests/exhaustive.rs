@@ -23,5 +23,6 @@ mod exhaustive {
     mod pairs;
     mod regions;
     mod repairs;
+    mod standbys;
     mod workers;
 }

@@ -9,10 +9,8 @@ use crate::error::{Error, Result};
 use crate::names;
 use crate::options::Modes;
 use crate::read::raw::decode_control;
-use crate::storage::control_file::meta::LoadedMeta;
-use crate::storage::control_file::{self, ControlFile};
 use crate::storage::directory::check_path;
-use crate::storage::durability::{Why, barrier, sync_names};
+use crate::storage::durability::{Why, barrier};
 use crate::storage::segment_header::{HeaderRead, read_header};
 use crate::storage::transfer::write_part;
 use crate::storage::zero_fill::zeroes_help;
@@ -117,9 +115,6 @@ pub struct Import<'a> {
     last: Option<Control>,
     meta: Option<Vec<u8>>,
     is_complete: bool,
-    /// Sequence number of the last checkpoint.
-    saved: Option<u64>,
-    saved_meta: Option<Vec<u8>>,
 }
 
 /// The segment that is being written.
@@ -138,16 +133,12 @@ impl<'a> Import<'a> {
     pub fn new(system: &'a dyn System, to: &Path, options: ImportOptions) -> Result<Import<'a>> {
         check_path(to)?;
         let (resumes, modes) = (options.resumes, options.wanted.modes);
-        let mut left = None;
-        let mut target = Target::open_unless(system, to, modes, |dir| {
-            let loaded = ControlFile::load_from(dir, names::BACKUP);
-            left = loaded.ok().filter(|_| resumes);
-            left.is_some()
-        })?;
+        let mut target = Target::open(system, to, modes, resumes)?;
         target.check_guarantee(options.wanted.require)?;
         let facts = target.dir.facts_for_writing();
         let facts = facts.map_err(Error::io("check the filesystem of", target.dir.path()))?;
         let fills = zeroes_help(facts.kind);
+        let left = target.checkpoint.as_ref().map(|left| left.control.clone());
         if left.is_none() {
             target.begin()?;
         }
@@ -165,11 +156,9 @@ impl<'a> Import<'a> {
             last: None,
             meta: None,
             is_complete: false,
-            saved: None,
-            saved_meta: None,
         };
         if let Some(left) = left {
-            import.resume(left.control)?;
+            import.resume(left)?;
         }
         Ok(import)
     }
@@ -208,16 +197,24 @@ impl<'a> Import<'a> {
             // Remains behind the checkpoint must not look like a part of the log.
             self.fills = true;
         }
-        let meta = LoadedMeta::load_from(&self.target.dir, names::BACKUP, &control)?;
-        self.meta = meta.bytes().map(<[u8]>::to_vec);
-        self.saved_meta = self.meta.clone();
+        let meta = self
+            .target
+            .checkpoint
+            .as_ref()
+            .and_then(|left| left.meta.as_ref());
+        self.meta = meta.map(|meta| meta.bytes.clone());
         let header = self.segments.last().copied();
         self.chain = ChunkChain::after(&control, header);
         self.end = Some(control.anchor);
-        self.saved = Some(control.sequence);
         self.whole = Some(control.clone());
         self.last = Some(control);
         Ok(())
+    }
+
+    /// Returns the sequence number of the next control slot. `last` is the control slot of the last chunk.
+    fn sequence(&self, last: &Control) -> u64 {
+        let saved = self.target.checkpoint.as_ref().map(|left| &left.control);
+        saved.unwrap_or(last).sequence + 1
     }
 
     /// Makes what was imported durable, and lets another import go on from here
@@ -232,30 +229,16 @@ impl<'a> Import<'a> {
             barrier(&*segment.file, Barrier::Full, Why::BackupSegment)
                 .map_err(Error::io("sync", path))?;
         }
-        let path = self.target.path(names::BACKUP);
-        let file = self.target.dir.open(names::BACKUP, OpenFile::WRITE);
-        let file = file.map_err(Error::io("open for writing", &path))?;
         let end = self.segments.last().map_or(anchor.lsn, |s| s.end());
         let control = Control {
-            sequence: self.saved.map_or(last.sequence, |s| s + 1),
+            sequence: self.sequence(&last),
             prepared_end: end,
             write_limit: anchor.lsn,
             anchor,
             has_meta: self.meta.is_some(),
             ..last
         };
-        // The names of the segments must be durable before a control slot lists them.
-        sync_names(&*self.target.dir, Why::BackupNames)
-            .map_err(Error::io("sync directory", self.target.dir.path()))?;
-        match self.saved {
-            Some(_) if self.saved_meta == self.meta => {
-                control_file::write_one_slot(&*file, &path, &control)?;
-            }
-            _ => control_file::write_whole(&*file, &path, &control, self.meta.as_deref())?,
-        }
-        self.saved_meta.clone_from(&self.meta);
-        self.saved = Some(control.sequence);
-        self.target.stays = true;
+        self.target.save(control, self.meta.as_deref())?;
         // Otherwise a standby grows by all that the log has ever had. The slot is durable now: a crash before
         // that would go on from an older one, which needs these segments. A front that was set needs them too.
         if let (Some(whole), Some(last)) = (&self.whole, self.segments.last())
@@ -444,7 +427,7 @@ impl<'a> Import<'a> {
             anchor,
             clean: true,
             has_meta: self.meta.is_some(),
-            sequence: self.saved.unwrap_or(last.sequence) + 1,
+            sequence: self.sequence(&last),
             ..last
         };
         if let Some(nonce) = self.options.opening {
@@ -477,14 +460,16 @@ impl<'a> Import<'a> {
             let (lsn, front) = (anchor.lsn, control.front);
             return Err(Error::Truncated { lsn, front });
         }
-        // Otherwise they would take up space until the next truncation.
-        self.remove_below(control.first_segment);
-        self.target.finish(&control, self.meta.as_deref())?;
+        let (front, first) = (control.front, control.first_segment);
+        self.target.finish(control, self.meta.as_deref())?;
+        // Otherwise they would take up space until the next truncation. A crash before the call above returns
+        // may go on from the checkpoint, which needs them.
+        self.remove_below(first);
         Ok(BackupReport {
-            front: control.front,
+            front,
             end: anchor.lsn,
             segments: self.segments.len() as u64,
-            bytes: anchor.lsn.since(control.first_segment),
+            bytes: anchor.lsn.since(first),
         })
     }
 }

@@ -1,10 +1,11 @@
 //! Backups: a copy of a log that is itself a log, made while the log is written.
 //!
-//! `import.rs` makes a log of the chunks that a replica has kept.
+//! `import.rs` makes a log of the chunks that a replica has kept, and `checkpoint.rs` lets it go on after a crash.
 //! `source.rs` selects the range: from the front to a durable batch boundary. `target.rs` writes the copy,
 //! and its control file last, because a directory without a control file does not count as a log.
 
 mod chain;
+mod checkpoint;
 mod import;
 pub(crate) mod source;
 mod target;

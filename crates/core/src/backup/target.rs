@@ -3,13 +3,13 @@
 //! The file `control.backup` is created first. It is renamed to the control file when all other files are
 //! durable. So a directory that has this file and no control file is an unfinished backup.
 
+use crate::backup::checkpoint::Checkpoint;
 use crate::backup::source::Source;
 use crate::error::{Bytes, Damage, Error, Result};
 use crate::names;
 use crate::options::Modes;
 use crate::read::inspect::Inspector;
 use crate::read::inspect::info::Visit;
-use crate::storage::control_file;
 use crate::storage::directory::unusable_directory;
 use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::transfer::write;
@@ -61,8 +61,9 @@ pub(super) struct Target<'a> {
     /// Names of the files that this backup created, in order.
     made: Vec<String>,
     is_done: bool,
-    /// The files stay if the backup is given up, for another one to go on with them.
-    pub(super) stays: bool,
+    /// Checkpoint of an import. With one, the files stay if the import is given up, for another one to go on
+    /// with them.
+    pub(super) checkpoint: Option<Checkpoint>,
     lock: Option<Box<dyn Send + Sync>>,
     /// This backup created the lock file.
     made_lock: bool,
@@ -89,7 +90,7 @@ impl Drop for Place<'_> {
 
 impl Drop for Target<'_> {
     fn drop(&mut self) {
-        self.place.stays = self.is_done || self.stays;
+        self.place.stays = self.is_done || self.checkpoint.is_some();
         if self.place.stays {
             return;
         }
@@ -122,7 +123,7 @@ pub(super) fn make(
     progress: &mut Progress<'_>,
     still_there: impl FnOnce() -> Result<()>,
 ) -> Result<BackupReport> {
-    let mut target = Target::open(system, to, wanted.modes)?;
+    let mut target = Target::open(system, to, wanted.modes, false)?;
     target.check_guarantee(wanted.require)?;
     target.check_space(source.segments.iter().map(|s| s.header.len).sum())?;
     target.begin()?;
@@ -135,7 +136,7 @@ pub(super) fn make(
         still_there()?;
     }
     copied?;
-    target.finish(&source.control, source.meta.as_deref())?;
+    target.finish(source.control.clone(), source.meta.as_deref())?;
     Ok(BackupReport {
         front: source.control.front,
         end: source.control.anchor.lsn,
@@ -146,18 +147,12 @@ pub(super) fn make(
 
 impl<'a> Target<'a> {
     /// Opens and locks a directory that is missing or empty, or that contains an unfinished backup. Removes
-    /// the files of that backup.
-    pub(super) fn open(system: &'a dyn System, to: &Path, modes: Modes) -> Result<Target<'a>> {
-        Target::open_unless(system, to, modes, |_| false)
-    }
-
-    /// Opens the directory as [`Target::open`] does. Keeps the files of an unfinished backup if `keeps`
-    /// returns true.
-    pub(super) fn open_unless(
+    /// the files of that backup, unless there is a checkpoint and the caller `resumes` from it.
+    pub(super) fn open(
         system: &'a dyn System,
         to: &Path,
         modes: Modes,
-        keeps: impl FnOnce(&Arc<dyn Directory>) -> bool,
+        resumes: bool,
     ) -> Result<Target<'a>> {
         let is_new = match system.directory(to) {
             Ok(_) => false,
@@ -177,7 +172,7 @@ impl<'a> Target<'a> {
             dir,
             made: Vec::new(),
             is_done: false,
-            stays: false,
+            checkpoint: None,
             lock: None,
             made_lock: false,
             place,
@@ -202,9 +197,11 @@ impl<'a> Target<'a> {
             io::ErrorKind::WouldBlock => target.refused("another backup is being written there"),
             _ => Error::io("lock", target.path(names::LOCK))(e),
         })?);
-        if unfinished && keeps(&target.dir) {
-            target.stays = true;
-            return Ok(target);
+        if unfinished && resumes {
+            target.checkpoint = Checkpoint::load(&target.dir)?;
+            if target.checkpoint.is_some() {
+                return Ok(target);
+            }
         }
         // Lists the directory again with the lock: another backup may have ended there in between.
         for name in target.entries()? {
@@ -389,17 +386,38 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Writes the control file, which makes the directory a log.
-    pub(super) fn finish(&mut self, control: &Control, meta: Option<&[u8]>) -> Result<()> {
+    /// Writes a checkpoint.
+    pub(super) fn save(&mut self, control: Control, meta: Option<&[u8]>) -> Result<()> {
+        // The names of the segments must be durable before a control slot lists them.
+        sync_names(&*self.dir, Why::BackupNames).map_err(self.syncing())?;
+        let (file, path) = self.unfinished()?;
+        match &mut self.checkpoint {
+            Some(checkpoint) => checkpoint.replace(&*file, &path, control, meta, 1)?,
+            None => self.checkpoint = Some(Checkpoint::create(&*file, &path, control, meta)?),
+        }
+        Ok(())
+    }
+
+    /// Opens the file that marks the directory as an unfinished backup.
+    fn unfinished(&self) -> Result<(Arc<dyn File>, PathBuf)> {
         let path = self.path(names::BACKUP);
         let file = self.dir.open(names::BACKUP, OpenFile::WRITE);
         let file = file.map_err(Error::io("open for writing", &path))?;
+        Ok((file, path))
+    }
+
+    /// Writes the control file, which makes the directory a log.
+    pub(super) fn finish(&mut self, control: Control, meta: Option<&[u8]>) -> Result<()> {
+        let (file, path) = self.unfinished()?;
         if planted!("backup-control-first") {
             self.name_control()?;
         }
         // The names of the segments must be durable before the control file that lists them.
         sync_names(&*self.dir, Why::BackupNames).map_err(self.syncing())?;
-        control_file::write_whole(&*file, &path, control, meta)?;
+        match &mut self.checkpoint {
+            Some(checkpoint) => checkpoint.replace(&*file, &path, control, meta, 2)?,
+            None => drop(Checkpoint::create(&*file, &path, control, meta)?),
+        }
         if !planted!("backup-control-first") {
             self.name_control()?;
         }

@@ -9,7 +9,7 @@ const REPAIR_CRASHES: &str = "repairs::a_power_cut_in_a_repair_loses_nothing";
 const REPAIRS_LATER: &str = "repairs::what_was_cut_stays_cut";
 
 /// Test that must catch each bug. Other tests would only take time.
-const SUSPECTS: [(&str, &str); 35] = [
+const SUSPECTS: [(&str, &str); 36] = [
     (
         "file-bound-not-kept",
         "bounds::commits_within_a_bound_wait_for_a_slow_device",
@@ -74,6 +74,10 @@ const SUSPECTS: [(&str, &str); 35] = [
     (
         "backup-of-what-was-truncated",
         "backups::a_truncation_at_every_step",
+    ),
+    (
+        "checkpoint-in-one-write",
+        "standbys::every_pair_of_crashes_of_a_standby",
     ),
     (
         "close-waits-for-its-caller",

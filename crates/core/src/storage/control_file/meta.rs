@@ -4,7 +4,7 @@
 //! the first slot always gets new bytes first. If a crash tears a slot, the other one contains either the
 //! last acknowledged value or the one in flight.
 
-use super::{ControlFile, READ_LEN, read_slot, write, write_slot};
+use super::{ControlFile, READ_LEN, read_slot, write, write_slot, write_slots};
 use crate::error::{Damage, Error, Result};
 use crate::names;
 use crate::storage::durability::{Why, barrier};
@@ -118,6 +118,33 @@ impl LoadedMeta {
         })
     }
 
+    /// Makes the metadata durable in both slots of the `file` from which it was loaded. Returns it.
+    pub(crate) fn sync(&self, file: &dyn File, path: &Path) -> Result<Option<Meta>> {
+        let MetaSlots::Is(meta, slot, both) = &self.slots else {
+            return Ok(None);
+        };
+        if planted!("metadata-not-settled") {
+            return Ok(Some(meta.clone()));
+        }
+        let bytes = meta.encode();
+        if self.cached {
+            // Writes the slot again: it is in the cache, and after a failed barrier the next barrier would
+            // not write it. This is harmless if the medium already has these bytes. If not, the other slot is
+            // durable, because the writer had not started to write it.
+            write_slot(file, META_SLOT_OFFSETS[*slot], &bytes).map_err(Error::io("write", path))?;
+        }
+        // Forces this slot before the other one is written, which may be the only one on the medium.
+        file.barrier(Barrier::Full)
+            .map_err(Error::io("sync", path))?;
+        if !both || self.cached {
+            write_slot(file, META_SLOT_OFFSETS[1 - slot], &bytes)
+                .map_err(Error::io("write", path))?;
+            file.barrier(Barrier::Data)
+                .map_err(Error::io("sync", path))?;
+        }
+        Ok(Some(meta.clone()))
+    }
+
     /// Returns the damage to report if metadata was set and both slots are damaged.
     pub(crate) fn lost(&self, path: &Path) -> Option<Damage> {
         let MetaSlots::Lost([a, b]) = &self.slots else {
@@ -159,34 +186,12 @@ impl ControlFile {
     /// Makes the loaded metadata durable, in both slots. The caller of an opening reads the metadata, for
     /// example a vote that was in flight. It must then survive the next crash.
     pub(crate) fn sync_meta(&self, loaded: &LoadedMeta) -> Result<()> {
-        let MetaSlots::Is(meta, slot, both) = &loaded.slots else {
-            return Ok(());
-        };
-        if planted!("metadata-not-settled") {
-            *self.meta() = Some(meta.clone());
+        if loaded.bytes().is_none() {
             return Ok(());
         }
         let path = self.dir.path().join(names::CONTROL);
-        let bytes = meta.encode();
         let _lock = self.update_lock.lock();
-        let file = self.file()?;
-        if loaded.cached {
-            // Writes the slot again: it is in the cache, and after a failed barrier the next barrier would
-            // not write it. This is harmless if the medium already has these bytes. If not, the other slot is
-            // durable, because the writer had not started to write it.
-            write_slot(&*file, META_SLOT_OFFSETS[*slot], &bytes)
-                .map_err(Error::io("write", &path))?;
-        }
-        // Forces this slot before the other one is written, which may be the only one on the medium.
-        file.barrier(Barrier::Full)
-            .map_err(Error::io("sync", &path))?;
-        if !both || loaded.cached {
-            write_slot(&*file, META_SLOT_OFFSETS[1 - slot], &bytes)
-                .map_err(Error::io("write", &path))?;
-            file.barrier(Barrier::Data)
-                .map_err(Error::io("sync", &path))?;
-        }
-        *self.meta() = Some(meta.clone());
+        *self.meta() = loaded.sync(&*self.file()?, &path)?;
         Ok(())
     }
 
@@ -217,15 +222,8 @@ impl ControlFile {
         let encoded = meta.encode();
         let both = META_SLOT_OFFSETS;
         let slots = planted!("metadata-in-one-slot", &both[..1], else &both[..]);
-        for &offset in slots {
-            write_slot(&*file, offset, &encoded)
-                .map_err(Error::io("write", &path))
-                .and_then(|()| {
-                    let synced = barrier(&*file, Barrier::Data, Why::MetadataSlot);
-                    synced.map_err(Error::io("sync", &path))
-                })
-                .map_err(|e| poison.set(e))?;
-        }
+        write_slots(&*file, &path, slots, &encoded, Why::MetadataSlot)
+            .map_err(|e| poison.set(e))?;
         // Sets the flag after the slots: otherwise a crash would leave the flag without metadata. Sets it
         // before the first acknowledgement: from now on, two empty slots count as damage.
         if !self.state().1.has_meta {

@@ -212,35 +212,36 @@ impl ControlFile {
         let encoded = control.encode();
         let file = self.file()?;
         let both = planted!("control-in-one-slot", [slot, slot], else [1 - slot, slot]);
-        for slot in both {
-            write_slot(&*file, CONTROL_SLOT_OFFSETS[slot], &encoded)
-                .map_err(Error::io("write", &path))
-                .and_then(|()| {
-                    let synced = barrier(&*file, Barrier::Data, Why::ControlSlot);
-                    synced.map_err(Error::io("sync", &path))
-                })
-                .map_err(|e| poison.set(e))?;
-        }
+        let both = both.map(|slot| CONTROL_SLOT_OFFSETS[slot]);
+        write_slots(&*file, &path, &both, &encoded, Why::ControlSlot).map_err(|e| poison.set(e))?;
         *self.state() = (slot, control);
         Ok(())
     }
 }
 
-/// Writes one control slot of a file that [`write_whole`] has written, and forces it. The other slot stays, so
-/// that a crash leaves one of the two.
-pub(crate) fn write_one_slot(file: &dyn File, path: &Path, control: &Control) -> Result<()> {
-    let offset = CONTROL_SLOT_OFFSETS[control.sequence as usize % 2];
-    write_slot(file, offset, &control.encode()).map_err(Error::io("write", path))?;
-    barrier(file, Barrier::Data, Why::ControlSlot).map_err(Error::io("sync", path))
+/// Writes `bytes` to the slots at `offsets`, and forces each before it writes the next one. A crash leaves one
+/// of two slots.
+pub(crate) fn write_slots(
+    file: &dyn File,
+    path: &Path,
+    offsets: &[u64],
+    bytes: &[u8; CONTROL_SLOT_LEN],
+    why: Why,
+) -> Result<()> {
+    for &offset in offsets {
+        write_slot(file, offset, bytes).map_err(Error::io("write", path))?;
+        barrier(file, Barrier::Data, why).map_err(Error::io("sync", path))?;
+    }
+    Ok(())
 }
 
-/// Writes a whole new control file, and forces it.
+/// Writes a whole new control file, and forces it. Returns its metadata.
 pub(crate) fn write_whole(
     file: &dyn File,
     path: &Path,
     control: &Control,
     meta: Option<&[u8]>,
-) -> Result<()> {
+) -> Result<Option<Meta>> {
     file.reserve(CONTROL_FILE_LEN)
         .map_err(Error::io("reserve space in", path))?;
     // Writes the whole file instead of only the slots. A later first write to a reserved block would change
@@ -254,18 +255,19 @@ pub(crate) fn write_whole(
     for offset in CONTROL_SLOT_OFFSETS {
         put(offset, &control.encode());
     }
-    if let Some(bytes) = meta {
-        let meta = Meta {
-            log_id: control.log_id,
-            sequence: 1,
-            bytes: bytes.to_vec(),
-        };
+    let meta = meta.map(|bytes| Meta {
+        log_id: control.log_id,
+        sequence: 1,
+        bytes: bytes.to_vec(),
+    });
+    if let Some(meta) = &meta {
         for offset in META_SLOT_OFFSETS {
             put(offset, &meta.encode());
         }
     }
     write(file, 0, buf).map_err(Error::io("write", path))?;
-    barrier(file, Barrier::Full, Why::NewControlFile).map_err(Error::io("sync", path))
+    barrier(file, Barrier::Full, Why::NewControlFile).map_err(Error::io("sync", path))?;
+    Ok(meta)
 }
 
 fn open_for_writing(dir: &Arc<dyn Directory>) -> Result<Arc<dyn File>> {
@@ -344,7 +346,7 @@ fn read_slot(
 
 /// Makes the loaded control file durable, because recovery depends on it. A process may have written it and
 /// crashed before its barrier.
-fn sync_loaded(file: &dyn File, path: &Path, loaded: &Loaded) -> Result<()> {
+pub(crate) fn sync_loaded(file: &dyn File, path: &Path, loaded: &Loaded) -> Result<()> {
     if planted!("control-not-settled") {
         return Ok(());
     }
