@@ -25,11 +25,13 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Loads a checkpoint and makes it durable. Returns `None` if a crash has torn the first one, or if it is
-    /// damaged.
+    /// Loads a checkpoint and makes it durable. Returns `None` if there is none yet, if a crash has torn the first
+    /// one, or if it is damaged.
     pub(super) fn load(dir: &Arc<dyn Directory>) -> Result<Option<Checkpoint>> {
-        let Ok(loaded) = ControlFile::load_from(dir, names::BACKUP) else {
-            return Ok(None);
+        let loaded = match ControlFile::load_from(dir, names::BACKUP) {
+            Err(Error::NotALog { .. } | Error::Damaged(_)) => return Ok(None),
+            // Otherwise the caller would remove a checkpoint that cannot be read just now, or by this version.
+            loaded => loaded?,
         };
         let meta = LoadedMeta::load_from(dir, names::BACKUP, &loaded.control)?;
         if meta.lost(dir.path()).is_some() {

@@ -68,7 +68,7 @@ impl ImportOptions {
     }
 
     /// Goes on with an import that was left at a [checkpoint](Import::checkpoint), if the directory contains
-    /// one: see [`Import::position`]. Default: false, its files are removed.
+    /// one: see [`Import::position`]. A damaged checkpoint counts as none. Default: false, its files are removed.
     pub fn resume(mut self, resume: bool) -> Self {
         self.resumes = resume;
         self

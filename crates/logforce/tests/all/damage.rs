@@ -3,8 +3,9 @@
 
 use crate::common::*;
 use logforce::{
-    Error, ErrorKind, Log, Lsn, Options, Result,
+    Error, ErrorKind, Guarantee, Log, Lsn, Options, Result,
     inspect::{RecoveryCase, RepairOptions, Visit},
+    replica::{ImportOptions, ReplicaOptions},
 };
 use logforce_testkit::process::Start;
 use std::fs;
@@ -294,6 +295,35 @@ fn with_right_checksum(bytes: &mut [u8], change: impl FnOnce(&mut [u8])) {
 }
 
 const SLOTS: [usize; 2] = [0, 64 << 10];
+
+#[test]
+fn a_standby_of_a_newer_format_stays() {
+    let dir = temp();
+    let log = logforce::create_new(dir.path().join("log"), options()).unwrap();
+    log.commit(b"a record").unwrap();
+    let mut replica = log.replicate(ReplicaOptions::new()).unwrap();
+    let chunk = replica.read(u64::MAX).unwrap().unwrap();
+    let to = dir.path().join("standby");
+    let follow = || {
+        let options = ImportOptions::new().require(Guarantee::ProcessCrash);
+        logforce::replica::import(&to, options.resume(true))
+    };
+    let mut import = follow().unwrap();
+    import
+        .chunk(chunk.from, &chunk.bytes, &chunk.control, None)
+        .unwrap();
+    import.checkpoint().unwrap();
+    drop(import);
+    patch(&to.join("control.backup"), |b| {
+        for at in SLOTS {
+            let newer = |b: &mut [u8]| b[6..8].copy_from_slice(&77u16.to_le_bytes());
+            with_right_checksum(&mut b[at..at + 4096], newer);
+        }
+    });
+    let before = contents(&to);
+    assert_error(follow(), ErrorKind::NewerFormat, &["version 77"]);
+    assert_eq!(contents(&to), before);
+}
 
 #[test]
 fn a_newer_format() {

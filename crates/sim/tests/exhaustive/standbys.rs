@@ -7,7 +7,7 @@ use logforce_core::{
 };
 use logforce_device::System;
 use logforce_sim::model::{PATH, read, small};
-use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+use logforce_testkit::{FailingCalls, Failure, Refusal, SimDisk, SimOptions, SimRuntime, Survival};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -43,17 +43,23 @@ fn begin<'a>(system: &'a dyn System, all: &[LogChunk]) -> Result<(Import<'a>, us
     Ok((import, count))
 }
 
-/// Imports what is missing, with a checkpoint after each chunk, whose count it notes in `saved`.
+/// Imports what is missing, and makes it a log.
 fn follow(system: &dyn System, all: &[LogChunk], saved: &AtomicUsize) -> Result<(), Error> {
     let (mut import, count) = begin(system, all)?;
     saved.store(count, Relaxed);
-    for chunk in &all[count..] {
+    add(&mut import, &all[count..], saved)?;
+    import.finish().map(drop)
+}
+
+/// Imports chunks with a checkpoint after each, whose count it adds to `saved`.
+fn add(import: &mut Import<'_>, chunks: &[LogChunk], saved: &AtomicUsize) -> Result<(), Error> {
+    for chunk in chunks {
         let meta = chunk.meta.as_deref();
         import.chunk(chunk.from, &chunk.bytes, &chunk.control, meta)?;
         import.checkpoint()?;
         saved.fetch_add(1, Relaxed);
     }
-    import.finish().map(drop)
+    Ok(())
 }
 
 /// Takes over what is there, and checks it: at least the first `saved` chunks, and metadata that is at least as
@@ -145,4 +151,39 @@ fn every_pair_of_crashes_of_a_standby() {
     let counts: Vec<u64> = (0..=all.len()).map(sum).collect();
     println!("standbys with 0 to 4 chunks: {counts:?}");
     assert!(counts.iter().all(|n| *n > 20), "{counts:?}");
+}
+
+/// A call that fails for another reason than the medium costs a standby nothing.
+#[test]
+fn every_failing_call_of_going_on() {
+    let all = chunks();
+    let disk = SimDisk::new(SimOptions::default(), 3);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let (mut import, _) = begin(&*system, &all)?;
+        add(&mut import, &all, &AtomicUsize::new(0))
+    })
+    .expect("nothing fails");
+    let left = disk.snapshot();
+    let mut failed = 0;
+    for (after, how) in (0..60).flat_map(|n| Refusal::OF_THE_PROCESS.map(|how| (n, how))) {
+        disk.restore(&left);
+        disk.fail_calls(FailingCalls {
+            calls: Vec::new(),
+            how,
+            after,
+            failing: 1,
+        });
+        SimRuntime::run(2, |rt| {
+            let system = disk.system(rt);
+            failed += u32::from(begin(&*system, &all).is_err());
+            disk.stop_failing_calls();
+            let what = format!("{how:?} after {after} calls");
+            let (import, count) = begin(&*system, &all).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert_eq!(count, all.len(), "{what}: began anew");
+            drop(import);
+        });
+    }
+    println!("standbys: {failed} calls failed");
+    assert!(failed > 80, "{failed}");
 }
