@@ -226,6 +226,10 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
         "1: a commit is answered although an older one has exceeded its bound",
     ),
     bug(
+        "file-through-goes-first",
+        "a commit that was left to a file's thread waits for as long as others write durably",
+    ),
+    bug(
         "header-checksum-ignored",
         "2: a batch header is believed as it is",
     ),

@@ -1,6 +1,6 @@
 //! Commits of durable files within a bound, under a controlled clock.
 
-use logforce_commit::file::{ErrorKind, Options};
+use logforce_commit::file::{ErrorKind, Options, Prepare};
 use logforce_device::{Method, Runtime};
 use logforce_testkit::{Delays, Fault, Rng, SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
@@ -127,4 +127,56 @@ fn a_failed_sync_in_the_background_fails_the_next_commit() {
         }
         assert!(file.failure().is_some());
     });
+}
+
+/// Durable writes of other threads, of which one is always in flight, do not hold up a commit that was left to
+/// the file's thread.
+#[test]
+fn durable_writes_let_a_submitted_commit_pass() {
+    let options = SimOptions {
+        blocking: true,
+        delays: Some(Delays {
+            write: Duration::from_millis(1),
+            depth: 8,
+            barrier: Duration::from_millis(1),
+        }),
+        ..SimOptions::default()
+    };
+    for seed in 0..20 {
+        let disk = SimDisk::new(options.clone(), seed);
+        SimRuntime::run(seed, |rt| {
+            let system = disk.system(rt);
+            system.make_directory(Path::new("/d")).unwrap();
+            let file = Options::new().create(true).method(Method::DirectDsync);
+            let file = file.aligned(true).in_flight_at_first(4);
+            let file = Arc::new(file.open(&*system, Path::new("/d/f")).unwrap());
+            file.prepare(0..64 << 10, Prepare::Written).unwrap();
+            let writers: Vec<_> = (1..4)
+                .map(|thread| {
+                    let (file, clock) = (file.clone(), rt.clone());
+                    let body = move || {
+                        clock.sleep(Duration::from_micros(300 * thread));
+                        for _ in 0..60 {
+                            file.write_commit(&[1; 4096], thread * 4096).unwrap();
+                        }
+                    };
+                    rt.spawn("writer", Box::new(body)).unwrap()
+                })
+                .collect();
+            rt.sleep(Duration::from_millis(10));
+            let begun = || file.stats().counters.through_writes;
+            assert!(begun() > 9, "seed {seed}: {}", begun());
+            let before = begun();
+            let handle = file.submit(&[1; 4096], 0).unwrap();
+            while !handle.is_done() {
+                rt.sleep(Duration::from_micros(100));
+            }
+            // Those in flight, and some that begin before the file's thread runs.
+            let passed = begun() - before;
+            assert!(passed < 10, "seed {seed}: {passed} writes went first");
+            for writer in writers {
+                writer.join().unwrap();
+            }
+        });
+    }
 }

@@ -9,10 +9,14 @@ const REPAIR_CRASHES: &str = "repairs::a_power_cut_in_a_repair_loses_nothing";
 const REPAIRS_LATER: &str = "repairs::what_was_cut_stays_cut";
 
 /// Test that must catch each bug. Other tests would only take time.
-const SUSPECTS: [(&str, &str); 36] = [
+const SUSPECTS: [(&str, &str); 37] = [
     (
         "file-bound-not-kept",
         "bounds::commits_within_a_bound_wait_for_a_slow_device",
+    ),
+    (
+        "file-through-goes-first",
+        "bounds::durable_writes_let_a_submitted_commit_pass",
     ),
     (
         "header-checksum-ignored",
