@@ -61,7 +61,7 @@ impl Shared {
         let mut now = self.runtime.now();
         if !self.is_reached(target) {
             // After the writes were counted: the thread that takes this request covers them.
-            let is_new = self.bounded.ask(now + bound / 2);
+            let is_new = self.bounded.ask(now.saturating_add(bound / 2));
             self.start_thread()?;
             if is_new {
                 self.events.work.notify(self.runtime(), Wake::Bounded);
@@ -76,7 +76,7 @@ impl Shared {
             self.commit_to(overdue, true)?;
             now = self.runtime.now();
         }
-        self.bounded.note(target, now + bound);
+        self.bounded.note(target, now.saturating_add(bound));
         Ok(())
     }
 

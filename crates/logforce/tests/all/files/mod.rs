@@ -12,6 +12,7 @@ use logforce::file::{Acknowledged, CommitHandle, Error, ErrorKind, File, Options
 use logforce::{Guarantee, Method};
 use logforce_device::ForceBy;
 use std::sync::Barrier;
+use std::time::Duration;
 
 /// Options that work on any disk.
 fn options() -> Options {
@@ -279,6 +280,18 @@ fn is_through(method: Method) -> bool {
 
 /// A thread of the file would show among those of this process.
 #[cfg(target_os = "linux")]
+#[test]
+fn a_bound_may_be_longer_than_the_clock() {
+    let home = temp();
+    let path = home.path().join("file");
+    let file = options().open(&path).unwrap();
+    file.write_at(b"in time", 0).unwrap();
+    file.commit_within(Duration::MAX).unwrap();
+    assert_eq!(file.stats().counters.syncs, 0);
+    file.close().unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), b"in time");
+}
+
 #[test]
 fn no_thread_without_a_submission() {
     const NAME: &str = "files::no_thread_without_a_submission";
