@@ -30,11 +30,12 @@ pub(super) fn located<'p>(
     Ok((dir, name))
 }
 
-/// Makes the entry of a directory in its parent durable. Otherwise a power cut removes a directory that was
-/// just made, and the new file in it.
-pub(super) fn sync_entry(system: &dyn System, dir: &dyn Directory) -> Result<()> {
+/// Makes the entry of a directory in its parent durable, before the file `name` gets its name there. Otherwise a
+/// power cut removes a directory that was just made, and the new file in it. A process that finds the file relies
+/// on the one that made it, which may have been killed since.
+pub(super) fn sync_entry(system: &dyn System, dir: &dyn Directory, name: &str) -> Result<()> {
     let path = dir.path();
-    if planted!("file-directory-unsynced") {
+    if dir.identity_of(name).is_ok() || planted!("file-directory-unsynced") {
         return Ok(());
     }
     let synced = system.make_directory(path).map(drop);
@@ -72,6 +73,7 @@ pub fn rename_durably(system: &dyn System, from: &Path, to: &Path) -> Result<()>
         opened => opened,
     };
     let file = opened.map_err(Error::io("open", from))?;
+    sync_entry(system, &*dir, to_name)?;
     // Otherwise a power cut could leave the new name with a file that is empty or in parts.
     if !planted!("file-renamed-before-sync") {
         let synced = file.barrier(Barrier::Full);
@@ -90,6 +92,7 @@ pub fn rename_durably(system: &dyn System, from: &Path, to: &Path) -> Result<()>
 #[doc(hidden)]
 pub fn create_durably(system: &dyn System, path: &Path, contents: &[u8]) -> Result<()> {
     let (dir, name) = located(system, path)?;
+    sync_entry(system, &*dir, name)?;
     let file = dir.open(name, OpenFile::CREATE);
     let file = file.map_err(Error::io("create", path))?;
     let written = fill(&*file, &[contents]).map_err(Error::io("write", path));
@@ -97,9 +100,7 @@ pub fn create_durably(system: &dyn System, path: &Path, contents: &[u8]) -> Resu
         if planted!("file-created-unsynced") {
             return Ok(());
         }
-        dir.sync()
-            .map_err(Error::io("sync the directory of", path))?;
-        sync_entry(system, &*dir)
+        dir.sync().map_err(Error::io("sync the directory of", path))
     });
     if synced.is_err() {
         // Of use to the caller's next attempt only; the error is what counts.
@@ -113,6 +114,7 @@ pub fn create_durably(system: &dyn System, path: &Path, contents: &[u8]) -> Resu
 #[doc(hidden)]
 pub fn replace_durably(system: &dyn System, path: &Path, contents: &[u8]) -> Result<()> {
     let (dir, name) = located(system, path)?;
+    sync_entry(system, &*dir, name)?;
     replace(&*dir, name, &[contents]).map_err(Error::io("replace", path))
 }
 

@@ -172,6 +172,7 @@ impl Options {
         // Fails before anything is created.
         let force = choice.choose(&facts).map_err(Error::Refused)?;
         let by_facts = forcing(&choice, &facts, force.clone())?;
+        sync_entry(system, &*dir, name)?;
         if let Some(mode) = self.file_mode {
             dir.set_file_mode(mode);
         }
@@ -194,9 +195,6 @@ impl Options {
         };
         let (file, created) = access.open(&self)?;
         let opened = self.make_ready(&access, file, created, lock)?;
-        if created {
-            sync_entry(system, &*dir)?;
-        }
         let alignment = opened.file.direct_alignment();
         let alignment = alignment.map_or(0, |a| a.offset.max(a.memory));
         let direct_unit = direct_unit.max(alignment.next_power_of_two());

@@ -113,6 +113,10 @@ impl Run {
                 let opened = setup.open(&*system, true);
                 let error = opened.expect_err("its directory may not be durable");
                 assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                names::are_refused(&*system);
+                // A file that was there would pass for one in a durable directory.
+                let left = self.disk.names(DIR);
+                assert!(left.is_empty(), "{left:?}");
                 self.disk.stop_failing_calls();
                 self.coverage.failed_openings += 1;
             }

@@ -3,7 +3,9 @@
 use super::coverage::Coverage;
 use super::setup::DIR;
 use super::workload::Reasons;
-use logforce_commit::file::{Error, create_durably, rename_durably, replace_durably, sync_parent};
+use logforce_commit::file::{
+    Error, ErrorKind, create_durably, rename_durably, replace_durably, sync_parent,
+};
 use logforce_device::{AlignedBuf, Directory, OpenFile, System, Write};
 use logforce_testkit::{Rng, SimDisk};
 use std::collections::BTreeMap;
@@ -58,6 +60,21 @@ fn write_unsynced(dir: &dyn Directory, name: &str, bytes: &[u8]) -> io::Result<(
         through: false,
     });
     file.complete(ticket).result
+}
+
+/// Checks that no file is made in a directory whose own entry cannot be made durable.
+pub fn are_refused(system: &dyn System) {
+    let dir = system.directory(Path::new(DIR)).expect("it is there");
+    write_unsynced(&*dir, RAW, b"raw").expect("nothing else fails");
+    for made in [
+        create_durably(system, &path("n0"), b"new"),
+        replace_durably(system, &path("n0"), b"new"),
+        rename_durably(system, &path(RAW), &path("n0")),
+    ] {
+        let error = made.expect_err("its directory may not be durable");
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    }
+    dir.remove(RAW).expect("nothing else fails");
 }
 
 /// End of a call on names.
