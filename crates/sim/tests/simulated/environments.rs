@@ -5,7 +5,9 @@ use logforce_core::{
 };
 use logforce_device::Runtime;
 use logforce_sim::model::small;
-use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime};
+use logforce_testkit::{
+    Call, FailingCalls, Failure, Fault, Refusal, Rng, SimDisk, SimOptions, SimRuntime,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -236,4 +238,40 @@ fn all_are_closed_at_once() {
         });
     }
     assert!(failures > 2, "{failures}");
+}
+
+/// Metadata that is refused because the control file cannot be opened is not set, also after an opening.
+#[test]
+fn metadata_is_refused_as_a_whole() {
+    let mut refused = 0;
+    for after in 0..6 {
+        let disk = SimDisk::new(SimOptions::default(), after);
+        SimRuntime::run(after, |rt| {
+            let shared = environment(rt, &mut Rng::new(after));
+            let log = open(&disk, rt, 0, small().environment(&shared)).expect("nothing fails yet");
+            log.commit(b"a record").expect("nothing fails yet");
+            disk.fail_calls(FailingCalls {
+                calls: vec![Call::Open],
+                how: Refusal::NoRights,
+                after,
+                failing: u64::MAX,
+            });
+            let set = log.set_meta(b"a vote").map_err(|e| e.kind());
+            disk.stop_failing_calls();
+            let expected = match set {
+                Ok(()) => Some(b"a vote".to_vec()),
+                Err(kind) => {
+                    assert_eq!(kind, ErrorKind::Io, "after {after}");
+                    refused += 1;
+                    None
+                }
+            };
+            assert_eq!(log.meta(), expected, "after {after}");
+            log.close().expect("nothing fails now");
+            let log = open(&disk, rt, 0, small().environment(&shared)).expect("nothing fails now");
+            assert_eq!(log.meta(), expected, "after {after}, opened again");
+            log.close().expect("nothing fails now");
+        });
+    }
+    assert!(refused > 0);
 }

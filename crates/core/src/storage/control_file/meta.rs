@@ -227,7 +227,7 @@ impl ControlFile {
         // Sets the flag after the slots: otherwise a crash would leave the flag without metadata. Sets it
         // before the first acknowledgement: from now on, two empty slots count as damage.
         if !self.state().1.has_meta {
-            self.update_locked(poison, |c| c.has_meta = true)?;
+            self.update_locked(&*file, poison, |c| c.has_meta = true)?;
         }
         *self.meta() = Some(meta);
         Ok(())
@@ -248,7 +248,7 @@ impl ControlFile {
             }
             let synced = barrier(&*file, Barrier::Data, Why::MetadataSlot);
             synced.map_err(Error::io("sync", &path))?;
-            self.update_locked(poison, |c| c.has_meta = false)
+            self.update_locked(&*file, poison, |c| c.has_meta = false)
         })
     }
 

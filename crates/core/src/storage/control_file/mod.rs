@@ -182,7 +182,9 @@ impl ControlFile {
     pub(crate) fn update(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
         let _lock = self.update_lock.lock();
         poison.check()?;
-        self.poison_on_panic(poison, || self.update_locked(poison, change))
+        self.poison_on_panic(poison, || {
+            self.update_locked(&*self.file()?, poison, change)
+        })
     }
 
     /// Runs `body`, which writes slots. A panic in it poisons the log before the lock is released. Otherwise,
@@ -202,18 +204,22 @@ impl ControlFile {
         done
     }
 
-    /// Changes the contents as [`ControlFile::update`] does. The caller holds the lock.
-    fn update_locked(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
+    /// Changes the contents as [`ControlFile::update`] does. The caller holds the lock, and has opened the `file`.
+    fn update_locked(
+        &self,
+        file: &dyn File,
+        poison: &Poison,
+        change: impl FnOnce(&mut Control),
+    ) -> Result<()> {
         let (slot, mut control) = self.state().clone();
         change(&mut control);
         // This cannot overflow, because an opening checks that the number is far below the maximum.
         control.sequence += 1;
         let path = self.dir.path().join(names::CONTROL);
         let encoded = control.encode();
-        let file = self.file()?;
         let both = planted!("control-in-one-slot", [slot, slot], else [1 - slot, slot]);
         let both = both.map(|slot| CONTROL_SLOT_OFFSETS[slot]);
-        write_slots(&*file, &path, &both, &encoded, Why::ControlSlot).map_err(|e| poison.set(e))?;
+        write_slots(file, &path, &both, &encoded, Why::ControlSlot).map_err(|e| poison.set(e))?;
         *self.state() = (slot, control);
         Ok(())
     }
