@@ -132,7 +132,7 @@ enum Phase {
 
 impl Pool {
     /// Starts a pool of at most `max_threads`. The first two threads start now, the others when there is
-    /// work.
+    /// work, or a timer, for which no thread is idle.
     pub(crate) fn start(runtime: Arc<dyn Runtime>, max_threads: usize) -> io::Result<Arc<Pool>> {
         let state = PoolState {
             max_threads: max_threads.max(MIN_THREADS),
@@ -233,7 +233,8 @@ impl Pool {
             let mut state = self.state();
             state.queue_due(now);
             if let Some(task) = state.take() {
-                if state.has_work() || state.lacks_watch() && state.idle > 0 {
+                let can_employ = state.idle > 0 || state.started < state.max_threads;
+                if state.has_work() || state.lacks_watch() && can_employ {
                     // This step may take long, so another thread takes the next task, or waits for the
                     // timers.
                     self.employ(state, Wake::PoolHandsOver);
@@ -427,3 +428,7 @@ impl Task {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;
