@@ -30,7 +30,7 @@ pub struct Connection {
     force_within: AtomicU64,
     /// True if commits of several connections share a sync.
     groups: AtomicBool,
-    /// Counts what ends a stage of the log: a lock, an unlock, a published commit.
+    /// Counts what ends a stage of the log: the lock of writers, an unlock, a published commit.
     turn: AtomicU64,
     holds_write_lock: AtomicBool,
     /// True once the connection has opened its write-ahead log by this VFS.
@@ -113,6 +113,11 @@ impl Connection {
     /// Notes that the lock of writers was taken or released.
     pub fn write_lock(&self, held: bool) {
         self.holds_write_lock.store(held, SeqCst);
+        self.end_turn();
+    }
+
+    /// Notes that no transaction of this connection runs any more.
+    pub fn end_turn(&self) {
         self.turn.fetch_add(1, SeqCst);
     }
 
@@ -190,7 +195,7 @@ impl Connection {
     /// [`SYNC_FAILED`] if the commit is not durable, or may not be within the bound.
     pub fn second_phase(&self) -> Result<(), Code> {
         self.stats.committed();
-        self.turn.fetch_add(1, SeqCst);
+        self.end_turn();
         if !self.is_committed.swap(false, SeqCst) {
             return Ok(());
         }

@@ -288,7 +288,11 @@ unsafe extern "C" fn unlock(file: *mut sqlite3_file, level: c_int) -> c_int {
     // SAFETY: see above.
     unsafe {
         with(file, |open| match open {
-            Open::Database(database) => raw(database.file.unlock(level)),
+            Open::Database(database) => {
+                // In `locking_mode=EXCLUSIVE` only this ends a transaction that was rolled back.
+                database.connection.end_turn();
+                raw(database.file.unlock(level))
+            }
             _ => Ok(()),
         })
     }

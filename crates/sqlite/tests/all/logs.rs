@@ -194,23 +194,27 @@ fn a_long_log_is_extended_by_a_mebibyte() {
 /// Frames that a rolled-back transaction had spilled are gone with it: another connection has written there.
 #[test]
 fn what_was_rolled_back_replaces_no_commit() {
-    let dir = directory();
-    let path = dir.path().join("x.db");
-    let db = ours(&path, "");
-    set_up(&db, "WAL", "FULL");
-    db.execute_batch("PRAGMA cache_size=10").unwrap();
-    insert(&db, 3, 10);
-    let other = ours(&path, "");
-    for round in 1..=4 {
-        db.execute_batch("BEGIN IMMEDIATE").unwrap();
-        insert(&db, 60, 700);
-        db.execute_batch("ROLLBACK").unwrap();
-        insert(&other, 10, 900);
-        match round % 2 {
-            0 => insert(&db, 1, 10),
-            _ => db.execute_batch("PRAGMA wal_checkpoint").unwrap(),
+    for locking in ["NORMAL", "EXCLUSIVE"] {
+        let dir = directory();
+        let path = dir.path().join("x.db");
+        let db = ours(&path, "");
+        set_up(&db, "WAL", "FULL");
+        db.execute_batch("PRAGMA cache_size=10").unwrap();
+        insert(&db, 3, 10);
+        for round in 1..=4 {
+            db.execute_batch(&format!("PRAGMA locking_mode={locking}; BEGIN IMMEDIATE"))
+                .unwrap();
+            insert(&db, 200, 700);
+            db.execute_batch("ROLLBACK; PRAGMA locking_mode=NORMAL; SELECT * FROM t")
+                .unwrap();
+            let other = ours(&path, "");
+            insert(&other, 10, 900);
+            match round % 2 {
+                0 => insert(&db, 1, 10),
+                _ => db.execute_batch("PRAGMA wal_checkpoint").unwrap(),
+            }
+            check(&other, 3 + 10 * round + round / 2);
+            check(&stock(&path), 3 + 10 * round + round / 2);
         }
-        check(&other, 3 + 10 * round + round / 2);
-        check(&stock(&path), 3 + 10 * round + round / 2);
     }
 }
