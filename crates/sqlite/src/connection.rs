@@ -154,7 +154,7 @@ impl Connection {
         let needed =
             self.groups() || self.force_within() > 0 || self.stats.commits() >= COMMITS_BY_STOCK;
         if forced.is_none() && needed && !self.is_unforced.load(SeqCst) {
-            let mut known = self.slot.log.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.slot.log();
             *forced = Forced::of(&self.path, known.upgrade());
             *known = forced.as_ref().map(Arc::downgrade).unwrap_or_default();
             self.is_unforced.store(forced.is_none(), SeqCst);
@@ -231,23 +231,30 @@ impl Connection {
 
     /// Returns the reason why the log cannot be made durable any more, and the remedy.
     pub fn failure(&self) -> Option<String> {
-        if let Some(forced) = &*self.forced() {
-            return forced.failure();
-        }
-        // A sync by another connection may have failed. A commit behind what that one lost would be lost too.
-        let log = self.slot.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.upgrade()?.failure()
+        let failure = match &*self.forced() {
+            Some(forced) => forced.failure(),
+            // A sync by another connection may have failed. A commit behind what that one lost would be lost too.
+            None => self.slot.log().upgrade().and_then(|log| log.failure()),
+        };
+        failure.or_else(|| self.slot.failure.get().cloned())
     }
 
     /// Waits until the connection's commits are durable that were left to the background.
     pub fn settle(&self) {
         let forced = self.forced().take();
         self.is_unforced.store(false, SeqCst);
-        let forced = forced.filter(|_| self.is_bounded.load(SeqCst));
-        if let Some(forced) = forced.filter(|forced| forced.commit().is_err()) {
+        let Some(forced) = forced else {
+            return;
+        };
+        if self.is_bounded.load(SeqCst) {
+            let _ = forced.commit();
+        }
+        if let Some(reason) = forced.failure() {
             // SQLite ignores errors of closing.
-            let reason = forced.failure().unwrap_or_default();
             crate::ffi::log(SYNC_FAILED, &reason);
+            // The kernel reports a failed sync once. Without this, a connection that opens the log again would
+            // commit behind what is lost.
+            self.slot.failure.get_or_init(|| reason);
         }
     }
 }
@@ -268,9 +275,11 @@ mod tests {
             system.make_directory(Path::new("/d")).unwrap();
             let file = File::options().create(true);
             let file = logforce::internal::open_file(&*system, "/d/x.db-wal", file).unwrap();
-            let path = Path::new("/d/x.db");
-            let connection = Connection::new(path.to_owned(), Slot::of(path));
-            *connection.forced() = Some(Arc::new(Forced::new(file)));
+            let slot = Arc::new(Slot::new("/d/x.db-journal".into()));
+            let connection = Connection::new("/d/x.db".into(), slot);
+            let forced = Arc::new(Forced::new(file));
+            *connection.slot.log() = Arc::downgrade(&forced);
+            *connection.forced() = Some(forced);
             body(rt, &disk, &connection);
         });
     }
@@ -340,14 +349,27 @@ mod tests {
         with_connection(|rt, disk, connection| {
             connection.set_force_within(20);
             let other = Connection::new(connection.path().to_owned(), connection.slot.clone());
-            let log = connection.forced().as_ref().map(Arc::downgrade);
-            *connection.slot.log.lock().unwrap() = log.unwrap();
             commit(connection).unwrap();
             assert_eq!(other.check(), Ok(()));
             disk.fail_at(disk.ops(), Fault::Io);
             rt.sleep(BOUND);
             assert_eq!(other.check(), Err(SYNC_FAILED));
             assert_eq!(other.check_commit(), Err(SYNC_FAILED));
+        });
+    }
+
+    /// The log's descriptor ends with the last connection that syncs, and a further one would sync without an error.
+    #[test]
+    fn a_failed_sync_stops_connections_after_the_end_of_the_one_that_made_it() {
+        with_connection(|_, disk, connection| {
+            connection.set_force_within(20);
+            let other = Connection::new(connection.path().to_owned(), connection.slot.clone());
+            commit(connection).unwrap();
+            disk.fail_at(disk.ops(), Fault::Io);
+            connection.settle();
+            assert!(connection.slot.log().upgrade().is_none());
+            assert_eq!(other.check(), Err(SYNC_FAILED));
+            assert_eq!(commit(&other), Err(SYNC_FAILED));
         });
     }
 

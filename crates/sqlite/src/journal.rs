@@ -14,7 +14,7 @@ use logforce_device::planted;
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Header that is zeroed at the end of a transaction, bytes.
 const HEADER: [u8; 28] = [0; 28];
@@ -39,7 +39,9 @@ pub struct Slot {
     /// True if a part of the journal is only in memory.
     is_pending: AtomicBool,
     /// The write-ahead log, if one of the connections syncs it.
-    pub log: Mutex<Weak<Forced>>,
+    log: Mutex<Weak<Forced>>,
+    /// Reason why a sync of the log has failed, by a connection that is closed.
+    pub failure: OnceLock<String>,
 }
 
 /// A journal that is open, or is kept open for the next transaction.
@@ -82,18 +84,23 @@ pub enum Ended {
 }
 
 impl Slot {
+    pub fn new(path: PathBuf) -> Slot {
+        Slot {
+            path,
+            journal: Mutex::new(None),
+            connections: AtomicUsize::new(0),
+            is_pending: AtomicBool::new(false),
+            log: Mutex::default(),
+            failure: OnceLock::new(),
+        }
+    }
+
     /// Returns the journal of the database `path`, for a further connection.
     pub fn of(path: &Path) -> Arc<Slot> {
         let mut name = path.as_os_str().to_owned();
         name.push("-journal");
         let path = PathBuf::from(name);
-        let slot = SLOTS.get_or_make(&path, || Slot {
-            path: path.clone(),
-            journal: Mutex::new(None),
-            connections: AtomicUsize::new(0),
-            is_pending: AtomicBool::new(false),
-            log: Mutex::default(),
-        });
+        let slot = SLOTS.get_or_make(&path, || Slot::new(path.clone()));
         slot.connections.fetch_add(1, SeqCst);
         slot
     }
@@ -101,6 +108,10 @@ impl Slot {
     /// Returns the journal at `path`, if a database that it belongs to is open.
     pub fn at(path: &Path) -> Option<Arc<Slot>> {
         SLOTS.get(path)
+    }
+
+    pub fn log(&self) -> MutexGuard<'_, Weak<Forced>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn journal(&self) -> MutexGuard<'_, Option<Kept>> {
