@@ -49,7 +49,7 @@ struct Kept {
     file: Boxed,
     identity: Identity,
     gather: Gather,
-    /// Counts of the connection whose transaction it is.
+    /// Counts of the connection whose transaction it is. They also identify that connection.
     stats: Arc<Stats>,
     /// Flags with which SQLite has asked for a sync in this transaction; `None` with `synchronous=OFF`.
     syncs: Option<c_int>,
@@ -181,8 +181,8 @@ impl Slot {
         })
     }
 
-    pub fn write(&self, bytes: &[u8], at: u64) -> Result<(), Code> {
-        self.with(|kept| kept.write(bytes, at))
+    pub fn write(&self, bytes: &[u8], at: u64, stats: &Arc<Stats>) -> Result<(), Code> {
+        self.with(|kept| kept.write(bytes, at, stats))
     }
 
     pub fn size(&self) -> Result<u64, Code> {
@@ -223,11 +223,15 @@ impl Slot {
         })
     }
 
-    /// Ends the use of the journal by SQLite. Keeps the file. What could not be written is dropped: it protects no
-    /// page of the database, and on a full disk it would keep readers out.
-    pub fn close(&self) -> Result<(), Code> {
-        let flushed = self.flush();
+    /// Ends the use of the journal by a connection. Keeps the file. What could not be written is dropped: it
+    /// protects no page of the database, and on a full disk it would keep readers out. In TRUNCATE and PERSIST a
+    /// connection that reads has the journal open as well. Its end must drop no record of another connection.
+    pub fn close(&self, stats: &Arc<Stats>) -> Result<(), Code> {
         self.with(|kept| {
+            if !Arc::ptr_eq(&kept.stats, stats) {
+                return Ok(());
+            }
+            let flushed = kept.gather.flush(&mut *kept.file);
             kept.gather.discard();
             flushed
         })
@@ -295,7 +299,8 @@ impl Slot {
 }
 
 impl Kept {
-    fn write(&mut self, bytes: &[u8], at: u64) -> Result<(), Code> {
+    fn write(&mut self, bytes: &[u8], at: u64, stats: &Arc<Stats>) -> Result<(), Code> {
+        self.stats = stats.clone();
         self.stats.wrote(bytes.len());
         self.is_durable = false;
         self.is_undoing = false;

@@ -5,7 +5,6 @@ use super::names::Names;
 use super::pragma;
 use super::real::Real;
 use crate::connection::Connection;
-use crate::journal::Slot;
 use crate::stock::{Code, StockFile};
 use crate::wal::Wal;
 use std::ffi::{c_int, c_void};
@@ -24,7 +23,7 @@ pub struct Database {
 pub enum Open {
     Database(Database),
     Wal(Wal<Real>),
-    Journal(Arc<Slot>),
+    Journal(Arc<Connection>),
 }
 
 impl Database {
@@ -165,7 +164,7 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
             let (file, flushed) = wal.close();
             file.close().and(flushed)
         }
-        Open::Journal(slot) => slot.close(),
+        Open::Journal(own) => own.slot.close(&own.stats),
     })
 }
 
@@ -198,7 +197,7 @@ unsafe extern "C" fn read(file: *mut sqlite3_file, to: *mut c_void, len: c_int, 
         with(file, |open| match open {
             Open::Database(database) => database.file.read(buf, at),
             Open::Wal(wal) => wal.read(buf, at),
-            Open::Journal(slot) => slot.read(buf, at),
+            Open::Journal(own) => own.slot.read(buf, at),
         })
     }
 }
@@ -223,7 +222,7 @@ unsafe extern "C" fn write(
                 database.file.write(bytes, at)
             }
             Open::Wal(wal) => wal.write(bytes, at),
-            Open::Journal(slot) => slot.write(bytes, at),
+            Open::Journal(own) => own.slot.write(bytes, at, &own.stats),
         })
     }
 }
@@ -240,7 +239,7 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, len: i64) -> c_int {
                 database.file.truncate(len)
             }
             Open::Wal(wal) => wal.truncate(len),
-            Open::Journal(slot) => slot.truncate(len),
+            Open::Journal(own) => own.slot.truncate(len),
         })
     }
 }
@@ -254,7 +253,7 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
                 database.file.sync(flags)
             }
             Open::Wal(wal) => wal.sync(flags),
-            Open::Journal(slot) => slot.sync(flags),
+            Open::Journal(own) => own.slot.sync(flags),
         })
     }
 }
@@ -266,7 +265,7 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size: *mut i64) -> c_int
             let len = match open {
                 Open::Database(database) => database.file.size(),
                 Open::Wal(wal) => wal.size(),
-                Open::Journal(slot) => slot.size(),
+                Open::Journal(own) => own.slot.size(),
             }?;
             *size = i64::try_from(len).unwrap_or(i64::MAX);
             Ok(())

@@ -241,9 +241,8 @@ unsafe fn open_own(
         let Some(connection) = connection() else {
             return Ok(None);
         };
-        let slot = connection.slot.clone();
         let mut answered = flags;
-        let opened = slot.open(&connection.stats, || {
+        let opened = connection.slot.open(&connection.stats, || {
             // A hot journal to be undone. The VFS below syncs its directory only if it may create the file, and the
             // next transaction would rely on a name that no sync covers.
             if flags & OPEN_CREATE == 0 {
@@ -261,7 +260,7 @@ unsafe fn open_own(
             // SAFETY: see above.
             unsafe { *flags_out = answered };
         }
-        return Ok(Some(Open::Journal(slot)));
+        return Ok(Some(Open::Journal(connection)));
     }
     Ok(None)
 }

@@ -100,6 +100,49 @@ fn spills_until_full(dir: &Path, mode: &str, synchronous: &str) {
     std::fs::remove_file(path).unwrap();
 }
 
+/// A connection that has committed beside an open statement keeps its journal open, and closes it on a full disk.
+/// The records of another connection's transaction stay, so that a crash can undo it.
+fn reads_until_full(dir: &Path, mode: &str) {
+    let path = dir.join("x.db");
+    let db = ours(&path, "");
+    set_up(&db, mode, "FULL");
+    db.execute_batch("BEGIN").unwrap();
+    insert(&db, 100, 900);
+    db.execute_batch("COMMIT").unwrap();
+    let reader = ours(&path, "");
+    set_up(&reader, mode, "FULL");
+    let mut statement = reader.prepare("SELECT b FROM t").unwrap();
+    let mut rows = statement.query(()).unwrap();
+    rows.next().unwrap();
+    insert(&reader, 1, 10);
+    let sums = |db: &Connection| -> String { value(db, "SELECT group_concat(hex(b)) FROM t") };
+    let before = sums(&db);
+    db.execute_batch("BEGIN; UPDATE t SET b = zeroblob(900)")
+        .unwrap();
+    let ballast = dir.join("ballast");
+    fill(&ballast, 0);
+    drop(rows);
+    std::fs::remove_file(&ballast).unwrap();
+    let committed = std::fs::read(&path).unwrap();
+    db.execute_batch("PRAGMA cache_size=10; INSERT INTO t(b) SELECT randomblob(900) FROM t")
+        .unwrap();
+    assert!(
+        std::fs::read(&path).unwrap() != committed,
+        "{mode}: no page was written"
+    );
+    let after = directory();
+    let copy = crashed(&path, after.path());
+    let copy = stock(&copy);
+    check(&copy, 101);
+    assert!(
+        sums(&copy) == before,
+        "{mode}: a part of a transaction stays"
+    );
+    db.execute_batch("ROLLBACK").unwrap();
+    assert!(sums(&db) == before, "{mode}: a part of a transaction stays");
+    std::fs::remove_file(path).unwrap();
+}
+
 #[test]
 fn a_full_disk_refuses_commits_and_loses_none() {
     for kind in ["ext4", "xfs"] {
@@ -123,6 +166,7 @@ fn a_full_disk_refuses_commits_and_loses_none() {
             commits_until_full(filesystem.path(), mode, synchronous, parameters);
             if kind == "ext4" && mode != "WAL" {
                 spills_until_full(filesystem.path(), mode, synchronous);
+                reads_until_full(filesystem.path(), mode);
             }
         }
     }
