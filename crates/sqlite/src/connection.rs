@@ -32,7 +32,8 @@ pub struct Connection {
     groups: AtomicBool,
     /// Counts what ends a stage of the log: the lock of writers, an unlock, a published commit.
     turn: AtomicU64,
-    holds_write_lock: AtomicBool,
+    /// True while the connection holds the lock of writers and may leave a sync to the second phase.
+    may_group: AtomicBool,
     /// True once the connection has opened its write-ahead log by this VFS.
     has_log: AtomicBool,
     /// True from a commit frame to the second phase of the commit.
@@ -58,7 +59,7 @@ impl Connection {
             force_within: AtomicU64::new(0),
             groups: AtomicBool::new(false),
             turn: AtomicU64::new(0),
-            holds_write_lock: AtomicBool::new(false),
+            may_group: AtomicBool::new(false),
             has_log: AtomicBool::new(false),
             is_committed: AtomicBool::new(false),
             is_synced: AtomicBool::new(false),
@@ -110,9 +111,9 @@ impl Connection {
         self.turn.load(SeqCst)
     }
 
-    /// Notes that the lock of writers was taken or released.
-    pub fn write_lock(&self, held: bool) {
-        self.holds_write_lock.store(held, SeqCst);
+    /// Notes that the lock of writers was taken or released, and if the sync of a commit may come after the release.
+    pub fn write_lock(&self, may_group: bool) {
+        self.may_group.store(may_group, SeqCst);
         self.end_turn();
     }
 
@@ -179,8 +180,7 @@ impl Connection {
             self.stats.synced();
             return sync();
         };
-        let in_group = self.groups() && !HAS_SUPER_JOURNAL.get();
-        if in_group && self.holds_write_lock.load(SeqCst) {
+        if self.may_group.load(SeqCst) && !HAS_SUPER_JOURNAL.get() {
             // Without the write lock, SQLite may go on to a checkpoint with this log without a second phase.
             self.is_due.store(true, SeqCst);
             return Ok(());

@@ -35,6 +35,7 @@ pub const FCNTL_FILE_POINTER: c_int = 7;
 pub const FCNTL_VFSNAME: c_int = 12;
 pub const FCNTL_PRAGMA: c_int = 14;
 pub const FCNTL_COMMIT_PHASETWO: c_int = 22;
+pub const FCNTL_PDB: c_int = 30;
 
 pub const UTF8: c_int = 1;
 /// `SQLITE_TRANSIENT`: SQLite copies the text.

@@ -1,5 +1,6 @@
 //! Methods of an open file, as SQLite calls them.
 
+use super::api::api;
 use super::c::*;
 use super::names::Names;
 use super::pragma;
@@ -17,6 +18,8 @@ pub struct Database {
     file: Real,
     connection: Arc<Connection>,
     names: Names,
+    /// Place where SQLite keeps the connection that uses the file, by `SQLITE_FCNTL_PDB`; null until then.
+    user: *const *mut sqlite3,
 }
 
 /// An open file of this VFS.
@@ -32,6 +35,25 @@ impl Database {
             file,
             connection,
             names,
+            user: std::ptr::null(),
+        }
+    }
+
+    /// Returns true if SQLite would report an error of the second phase of a commit, or open the super-journal of a
+    /// transaction of several files by this VFS. It opens that by the VFS of the main database, and opens none if
+    /// that has no file.
+    ///
+    /// # Safety
+    /// SQLite must call a method of this file.
+    unsafe fn may_group(&self) -> bool {
+        // SAFETY: the place lives as long as the file. The name is null, or one in SQLite's memory with a list of
+        // parameters behind it.
+        unsafe {
+            let (Some(api), Some(user)) = (api(), self.user.as_ref()) else {
+                return false;
+            };
+            let main = (api.db_filename)(*user, std::ptr::null());
+            !main.is_null() && (*main == 0 || Names::of(main, true).are_own())
         }
     }
 }
@@ -327,6 +349,7 @@ unsafe extern "C" fn file_control(
                                 return raw(answer);
                             }
                         }
+                        FCNTL_PDB => database.user = argument.cast(),
                         FCNTL_COMMIT_PHASETWO => database.connection.second_phase()?,
                         _ => {}
                     }
@@ -406,7 +429,8 @@ unsafe extern "C" fn shm_lock(
             raw(db.file.shm_lock(first, count, flags))?;
             // The first of the locks is the one of writers.
             if first == 0 {
-                db.connection.write_lock(takes);
+                let may_group = takes && db.connection.groups() && db.may_group();
+                db.connection.write_lock(may_group);
             }
             Ok(())
         })

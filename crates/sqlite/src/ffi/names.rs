@@ -54,6 +54,11 @@ impl Names {
         }
     }
 
+    /// Returns true if the database was opened by this VFS.
+    pub fn are_own(&self) -> bool {
+        names().get_or_insert_default().contains_key(&self.0[0])
+    }
+
     /// Returns the connection whose journal has its name at this address. Its log is another matter: without the
     /// journal the log may be there.
     pub fn of_journal(name: *const c_char) -> Option<Arc<Connection>> {

@@ -166,7 +166,8 @@ unsafe extern "C" fn open(
             // SAFETY: see above.
             Some(open) => unsafe { set_open(file, open) },
             None => {
-                if flags & OPEN_SUPER_JOURNAL != 0 {
+                // To undo a transaction, SQLite opens a super-journal for reading.
+                if flags & OPEN_SUPER_JOURNAL != 0 && flags & OPEN_CREATE != 0 {
                     HAS_SUPER_JOURNAL.set(true);
                 }
                 // SQLite may look for a super-journal's name in a journal that this process has open.

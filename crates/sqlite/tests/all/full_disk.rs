@@ -143,6 +143,46 @@ fn reads_until_full(dir: &Path, mode: &str) {
     std::fs::remove_file(path).unwrap();
 }
 
+/// A full disk below another file ends a commit between its phases. SQLite ignores errors of the second phase if the
+/// main database is a file. So the log is synced in the first one, also if that file is of another VFS.
+fn commits_several_files_until_full(full: &Path, vfs: &str, parameters: &str, synced: u64) {
+    let dir = directory();
+    let db = open(&dir.path().join("main.db"), vfs, parameters).unwrap();
+    for (name, dir, mode) in [("x", dir.path(), "WAL"), ("y", full, "DELETE")] {
+        let file = dir.join(format!("{name}.db"));
+        let file = file.display();
+        db.execute_batch(&format!(
+            "ATTACH 'file:{file}?vfs=logforce&logforce_group_commit=1' AS {name}; PRAGMA {name}.journal_mode={mode}; \
+             PRAGMA {name}.synchronous=FULL; CREATE TABLE {name}.{name}(b)"
+        ))
+        .unwrap();
+    }
+    db.execute_batch(
+        "CREATE TABLE t(b); BEGIN; INSERT INTO t VALUES (1); INSERT INTO x VALUES (1); \
+         INSERT INTO y VALUES (zeroblob(1000000))",
+    )
+    .unwrap();
+    let syncs = || field(&db, "logforce_stats('x')", "syncs").as_u64().unwrap();
+    let before = syncs();
+    let ballast = full.join("ballast");
+    fill(&ballast, 0);
+    let refused = db.execute_batch("COMMIT").unwrap_err();
+    assert_eq!(
+        refused.sqlite_error_code(),
+        Some(ErrorCode::DiskFull),
+        "{vfs}: {refused}"
+    );
+    assert_eq!(
+        syncs(),
+        before + synced,
+        "{vfs}{parameters}: syncs of the first phase"
+    );
+    std::fs::remove_file(&ballast).unwrap();
+    db.execute_batch("ROLLBACK").ok();
+    drop(db);
+    std::fs::remove_file(full.join("y.db")).unwrap();
+}
+
 #[test]
 fn a_full_disk_refuses_commits_and_loses_none() {
     for kind in ["ext4", "xfs"] {
@@ -155,6 +195,14 @@ fn a_full_disk_refuses_commits_and_loses_none() {
                 continue;
             }
         };
+        logforce_sqlite::register().unwrap();
+        for (vfs, parameters, synced) in [
+            (STOCK, "", 1),
+            (logforce_sqlite::VFS, "", 1),
+            (STOCK, "&mode=memory", 0),
+        ] {
+            commits_several_files_until_full(filesystem.path(), vfs, parameters, synced);
+        }
         for (mode, synchronous, parameters) in [
             ("DELETE", "FULL", ""),
             ("TRUNCATE", "FULL", ""),

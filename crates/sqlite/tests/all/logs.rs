@@ -122,30 +122,6 @@ fn connections_share_syncs_of_group_commits() {
     assert!(made < THREADS * COMMITS, "{made} syncs: none was shared");
 }
 
-/// SQLite ignores errors of the last phase of a commit that spans several files, so the sync comes before.
-#[test]
-fn a_commit_of_several_files_is_synced_in_the_first_phase() {
-    let dir = directory();
-    let path = dir.path().join("x.db");
-    let db = ours(&path, "&logforce_group_commit=1");
-    set_up(&db, "WAL", "FULL");
-    for name in ["y", "z"] {
-        let file = dir.path().join(name);
-        db.execute_batch(&format!(
-            "ATTACH 'file:{}?vfs=logforce' AS {name}; PRAGMA {name}.journal_mode=DELETE; CREATE TABLE {name}.{name}(b)",
-            file.display()
-        ))
-        .unwrap();
-    }
-    insert(&db, 3, 10);
-    let all = "BEGIN; INSERT INTO t(b) VALUES (1); INSERT INTO y VALUES (1); INSERT INTO z VALUES (1); COMMIT";
-    let syncs = || field(&db, "logforce_stats()", "syncs").as_u64().unwrap();
-    let before = syncs();
-    db.execute_batch(all).unwrap();
-    assert_eq!(syncs(), before + 1);
-    check(&stock(&path), 4);
-}
-
 /// A second descriptor of the database would release the locks of the process when it is closed.
 #[test]
 fn another_process_is_kept_out() {
