@@ -208,9 +208,9 @@ fn storage(path: &Path, settings: &Settings) -> Result<Storage, String> {
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     let facts = disk::cuts::facts(directory, None).map_err(|e| e.to_string())?;
-    let own_wal = settings.own.is_some() && settings.journal_mode == "wal";
     let method = match facts.platform {
-        disk::Platform::Macos if settings.full_fsync || own_wal => Method::FullFsync,
+        // Without the setting, SQLite's own VFS syncs checkpoints and the first commits by a plain fsync.
+        disk::Platform::Macos if settings.full_fsync => Method::FullFsync,
         disk::Platform::Macos => Method::Fsync,
         disk::Platform::Windows => Method::Flush,
         _ => Method::Fdatasync,
