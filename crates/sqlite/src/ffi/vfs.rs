@@ -25,8 +25,6 @@ const TAG: [u8; 16] = *b"logforce-sqlite\0";
 #[repr(C)]
 struct Registered {
     tag: [u8; 16],
-    /// Version of this crate, a text that ends with a zero.
-    version: *const c_char,
     below: *mut sqlite3_vfs,
 }
 
@@ -36,12 +34,6 @@ static REGISTERED: Mutex<Option<Pointer>> = Mutex::new(None);
 struct Pointer(NonNull<sqlite3_vfs>);
 // SAFETY: SQLite's functions may be called with the VFS from any thread.
 unsafe impl Send for Pointer {}
-
-const VERSION: &CStr =
-    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-        Ok(version) => version,
-        Err(_) => c"unknown",
-    };
 
 /// Registers the VFS, unless it is registered. Makes it the default VFS if wanted. Returns false if another copy
 /// of this crate has registered it.
@@ -106,11 +98,7 @@ fn new_vfs() -> Result<*mut sqlite3_vfs, String> {
     let Some(stock) = (unsafe { below.as_ref() }) else {
         return Err("SQLite has no VFS below which logforce could work".to_owned());
     };
-    let data = Box::leak(Box::new(Registered {
-        tag: TAG,
-        version: VERSION.as_ptr(),
-        below,
-    }));
+    let data = Box::leak(Box::new(Registered { tag: TAG, below }));
     Ok(Box::leak(Box::new(sqlite3_vfs {
         version: stock.version.min(3),
         size_of_file: stock.size_of_file + REAL_AT as c_int,
