@@ -124,3 +124,21 @@ fn durability_tells_the_truth_of_each_setting() {
             .is_err()
     );
 }
+
+/// `logforce::file` opens only names in UTF-8. Without a bound, SQLite's own VFS syncs the log.
+#[cfg(unix)]
+#[test]
+fn a_name_that_is_not_utf8_has_no_bound() {
+    let dir = directory();
+    let db = ours(&dir.path().join("%ff.db"), "&logforce_group_commit=1");
+    set_up(&db, "WAL", "FULL");
+    insert(&db, 40, 10);
+    assert_eq!(field(&db, "logforce_stats()", "log_syncs"), 0);
+    value::<String>(&db, "PRAGMA logforce_force_within=20");
+    let refused = db.execute("INSERT INTO t(b) VALUES (1)", ()).unwrap_err();
+    let code = refused.sqlite_error_code();
+    assert_eq!(code, Some(rusqlite::ErrorCode::CannotOpen), "{refused}");
+    value::<String>(&db, "PRAGMA logforce_force_within=0");
+    insert(&db, 1, 10);
+    check(&db, 41);
+}
