@@ -566,7 +566,7 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
     let name_of_this = "a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut";
     if let Some(dir) = in_second_process(DIR) {
         let log = logforce::create_new(&dir, options().segment_size(8 << 20)).unwrap();
-        if log.guarantee() < logforce::Guarantee::PowerLoss {
+        if log.guarantee() < Guarantee::PowerLoss {
             tell("weak");
         }
         // The records use less than half of the first segment. Otherwise preparing the next one would write
