@@ -178,12 +178,13 @@ impl Replication {
     }
 
     /// Reads the next chunk of durable bytes, of about `max` bytes. It ends between two atomic appends, so a
-    /// chunk with a large one is larger: up to 64 MiB more. Returns `None` if there is nothing to read now.
+    /// chunk with a large one is larger: up to 64 MiB more. A range that a repair has voided is in one chunk, of
+    /// up to 256 MiB. Returns `None` if there is nothing to read now.
     ///
     /// # Errors
     /// [`Error::Damaged`] if the log is damaged here; [`Error::ReplicaLost`] if the log goes on without this
-    /// replica, at its [limit](ReplicaOptions::limit); [`Error::Io`]. The next call begins at the same
-    /// position.
+    /// replica, at its [limit](ReplicaOptions::limit); [`Error::Io`], also if a voided range is longer than a
+    /// chunk. The next call begins at the same position.
     pub fn read(&mut self, max: u64) -> Result<Option<LogChunk>> {
         let engine = &self.engine;
         engine.view.check_process()?;

@@ -3,7 +3,7 @@
 //! Between batches a segment may hold remains of earlier contents: the rest of its header's block, or a
 //! range that a repair has voided. These bytes mean nothing and are read as zeroes.
 
-use crate::error::{Error, Result};
+use crate::error::{Bytes, Error, Result};
 use crate::read::batches::{Batches, Loaded, damaged};
 use crate::read::view::View;
 use crate::scan::batch::ScanState;
@@ -11,6 +11,7 @@ use crate::scan::end_of_log::anchor_state;
 use crate::scan::resume::Resumptions;
 use logforce_device::ReadSource;
 use logforce_format::{Anchor, Control, LogId, Lsn, decide, planted};
+use std::io;
 use std::sync::Arc;
 
 /// A part of the log as bytes: whole batches, with what a copy needs to become a log that ends there.
@@ -90,6 +91,13 @@ pub(crate) fn decode_control(control: &[u8]) -> Result<Control> {
         why: format!("it is not the control slot of a chunk: {reject}"),
     })
 }
+
+/// Longest void range that a chunk contains beside batches before it, bytes. With a longer one, the chunk
+/// ends before it.
+const MAX_VOID_BESIDE: u64 = 64 << 20;
+/// Longest void range that a chunk contains, bytes. A repair can void all segments behind its end, more than
+/// fits into memory. An object of an archive has 256 MiB.
+const MAX_VOID: u64 = 255 << 20;
 
 /// Reads batches in order, and copies them with their positions.
 pub(crate) struct RawReader {
@@ -262,6 +270,14 @@ impl RawReader {
         bytes.reserve(limit.since(from).min(max.saturating_add(max / 8)) as usize);
         while state.at < limit {
             let batch = self.load(state, control)?;
+            let written = from.plus(bytes.len() as u64);
+            let void = batch.header.lsn.since(written);
+            if void > MAX_VOID_BESIDE && end.is_some() {
+                break;
+            }
+            if void > MAX_VOID.max(max) {
+                return Err(self.long_void(written, batch.header.lsn));
+            }
             state = batch.next;
             // Without a voided range, a copy still shows the records in it.
             frames += u64::from(batch.header.frames) + u64::from(batch.header.voids());
@@ -298,6 +314,17 @@ impl RawReader {
             meta,
             frames,
         }))
+    }
+
+    /// Returns the error of a void range that no chunk can contain.
+    fn long_void(&self, from: Lsn, to: Lsn) -> Error {
+        let why = format!(
+            "the log is void from LSN {from} to LSN {to}: {}, and a chunk may contain {}. Truncate the front of \
+             the log to LSN {to} or above, and begin a new replica",
+            Bytes(to.since(from)),
+            Bytes(MAX_VOID),
+        );
+        Error::io("read a chunk of", &self.view.path)(io::Error::other(why))
     }
 
     /// Appends a batch to `bytes`, which begin at `from`, and before it the headers of the segments that

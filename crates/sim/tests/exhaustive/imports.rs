@@ -324,3 +324,71 @@ fn a_repaired_log_and_the_chunks_from_before() {
     println!("repaired: {} go on, {} diverged", counts[0], counts[1]);
     assert!(counts[0] > 4 && counts[1] > 4, "{counts:?}");
 }
+
+/// A repair voids the rest of a large segment. A chunk contains the void range, or the replica is refused until
+/// the log no longer has it.
+#[test]
+fn a_void_range_that_is_larger_than_a_chunk() {
+    for (size, is_refused) in [(16, false), (100, false), (300, true)] {
+        let disk = SimDisk::new(
+            SimOptions {
+                in_place: false,
+                ..SimOptions::default()
+            },
+            1,
+        );
+        let options = options().segment_size(size << 20);
+        SimRuntime::run(1, |rt| {
+            let log = Log::open(
+                &*disk.system(rt),
+                PATH,
+                OpenMode::CreateNew,
+                options.clone(),
+            )?;
+            for n in 0..4u8 {
+                log.commit(vec![n; 3_000])?;
+            }
+            disk.cut();
+            Ok::<_, Error>(())
+        })
+        .expect("nothing fails");
+        disk.crash(Failure::Power, Some(Survival::Kept), 1);
+        let (_, written, _) = batches(&disk, 1);
+        let data: Vec<_> = written.iter().filter(|b| b.frames > 0).collect();
+        assert!(disk.make_unreadable(PATH, &data[2].file, data[2].offset));
+        SimRuntime::run(1, |rt| {
+            let (log, _) = repaired(&*disk.system(rt), &options);
+            log.commit(b"after the repair").expect("nothing fails");
+            let after = log.last().expect("readable").expect("just now").start;
+            let mut replica = log.replicate(ReplicaOptions::new()).expect("it has none");
+            let first = replica.read(u64::MAX).expect("no error").expect("a chunk");
+            let is_beside = first.bytes.len() as u64 > size << 20;
+            assert_eq!(is_beside, size == 16, "{} bytes", first.bytes.len());
+            let next = replica.read(1).map(|chunk| chunk.map(|c| c.to));
+            match next {
+                Err(error) => {
+                    assert!(is_refused, "{error}");
+                    assert!(error.to_string().contains("begin a new replica"), "{error}");
+                }
+                Ok(to) => {
+                    assert!(!is_refused, "{to:?}");
+                    assert!(is_beside || to.expect("a chunk") >= Lsn(size << 20));
+                }
+            }
+            drop(replica);
+            log.truncate_front(after).expect("a record begins there");
+            log.close().expect("nothing fails");
+            let log = Log::open(
+                &*disk.system(rt),
+                PATH,
+                OpenMode::OpenExisting,
+                options.clone(),
+            );
+            let log = log.expect("nothing fails");
+            let mut replica = log.replicate(ReplicaOptions::new()).expect("it has none");
+            let chunk = replica.read(u64::MAX).expect("no error").expect("a chunk");
+            assert!(chunk.bytes.len() < 1 << 20, "{} bytes", chunk.bytes.len());
+            disk.cut();
+        });
+    }
+}
