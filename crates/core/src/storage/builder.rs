@@ -5,7 +5,7 @@ use crate::names;
 use crate::storage::directory::set_aside;
 use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::segment::Segment;
-use crate::storage::transfer::write_part;
+use crate::storage::transfer::{write, write_part};
 use crate::storage::zero_fill::DeviceZeroes;
 use logforce_device::sync::AtomicBool;
 use logforce_device::{Access, AlignedBuf, Barrier, Blocks, Directory, File, OpenFile, Runtime};
@@ -166,6 +166,16 @@ impl SegmentBuilder<'_> {
         Ok(segment)
     }
 
+    /// Makes a segment in a range that is void. It has no blocks but the first and the last one, because nothing
+    /// is written to it before its file is reused.
+    pub(crate) fn make_void(&self, start: Lsn, len: u64, unit: u32) -> Result<Arc<Segment>> {
+        let name = names::preparing(start);
+        let blank = self.create_sparse(&name, len, unit);
+        let segment = self.complete(&name, blank, start, len, unit)?;
+        self.sync_names(std::slice::from_ref(&segment))?;
+        Ok(segment)
+    }
+
     /// Makes the names of prepared segments durable. The log may not depend on the segments before that.
     /// Removes their files if that fails.
     pub(crate) fn sync_names(&self, made: &[Arc<Segment>]) -> Result<()> {
@@ -195,12 +205,24 @@ impl SegmentBuilder<'_> {
             Some(spare) => self.take(spare, unit),
             None => self.create(&from, len, unit),
         };
+        self.complete(&from, blank, start, len, unit)
+    }
+
+    /// Completes the file `from` of a segment, or removes it.
+    fn complete(
+        &self,
+        from: &str,
+        blank: Result<Blank>,
+        start: Lsn,
+        len: u64,
+        unit: u32,
+    ) -> Result<Arc<Segment>> {
         let Blank {
             file,
             unwritten,
             changed,
         } = blank.inspect_err(|_| {
-            let _ = self.dir.remove(&from);
+            let _ = self.dir.remove(from);
         })?;
         let header = SegmentHeader {
             log_id: self.log_id,
@@ -210,7 +232,7 @@ impl SegmentBuilder<'_> {
             epoch: self.epoch,
             unwritten,
         };
-        let path = self.dir.path().join(&from);
+        let path = self.dir.path().join(from);
         let mut buf = AlignedBuf::zeroed(SegmentHeader::data_offset(unit) as usize, 65536);
         buf[..logforce_format::SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
         let range = 0..buf.len();
@@ -230,15 +252,15 @@ impl SegmentBuilder<'_> {
             });
         if let Err(e) = made {
             drop(file);
-            let _ = self.dir.remove(&from);
+            let _ = self.dir.remove(from);
             return Err(e);
         }
         let name = names::segment(start);
         // A file with that name is not a segment of this log, or was renamed by hand.
         set_aside(self.dir, &name)?;
-        if let Err(e) = self.dir.rename(&from, &name) {
+        if let Err(e) = self.dir.rename(from, &name) {
             drop(file);
-            let _ = self.dir.remove(&from);
+            let _ = self.dir.remove(from);
             return Err(Error::io("rename", &path)(e));
         }
         let segment = Segment::new(self.dir.clone(), name, header);
@@ -292,18 +314,7 @@ impl SegmentBuilder<'_> {
 
     fn create(&self, name: &str, len: u64, unit: u32) -> Result<Blank> {
         let path = self.dir.path().join(name);
-        let how = OpenFile {
-            access: Access::CreateNew,
-            direct: self.direct,
-        };
-        let file = match self.dir.open(name, how) {
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-                self.dir.remove(name).map_err(Error::io("remove", &path))?;
-                self.dir.open(name, how)
-            }
-            other => other,
-        }
-        .map_err(Error::io("create", &path))?;
+        let file = self.create_file(name, &path)?;
         let is_reserved = file
             .reserve(len)
             .map_err(Error::io("reserve space in", &path))?;
@@ -314,6 +325,38 @@ impl SegmentBuilder<'_> {
             unwritten,
             changed: true,
         })
+    }
+
+    fn create_sparse(&self, name: &str, len: u64, unit: u32) -> Result<Blank> {
+        let path = self.dir.path().join(name);
+        let file = self.create_file(name, &path)?;
+        let last = AlignedBuf::zeroed(unit as usize, 65536);
+        write(&*file, len - u64::from(unit), last).map_err(Error::io("write", &path))?;
+        if file.blocks(0..len) == Blocks::Unknown {
+            // Otherwise the file would count as reserved when it is reused, and a commit could fail on a full disk.
+            let reserved = file.reserve(len);
+            reserved.map_err(Error::io("reserve space in", &path))?;
+        }
+        Ok(Blank {
+            file,
+            unwritten: true,
+            changed: true,
+        })
+    }
+
+    fn create_file(&self, name: &str, path: &Path) -> Result<Arc<dyn File>> {
+        let how = OpenFile {
+            access: Access::CreateNew,
+            direct: self.direct,
+        };
+        match self.dir.open(name, how) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                self.dir.remove(name).map_err(Error::io("remove", path))?;
+                self.dir.open(name, how)
+            }
+            other => other,
+        }
+        .map_err(Error::io("create", path))
     }
 
     /// Fills the range with zeroes if the builder's settings or `must` require it. Returns true if it did.

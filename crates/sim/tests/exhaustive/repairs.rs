@@ -1,7 +1,8 @@
 //! Power cuts at each operation of a repair, and later loss of the batch by which the repaired log went on:
 //! log and copies together have every record, and no removed record comes back.
 
-use logforce_core::{Error, Log, Record, RecoveryCase, RepairOptions, repair};
+use logforce_core::{Error, Log, OpenMode, Record, RecoveryCase, RepairOptions, repair};
+use logforce_format::CONTROL_FILE_LEN;
 use logforce_sim::mending::{OnDamage, batches, commit_some, live, made, repaired, rot, salvaged};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimRuntime, Survival};
@@ -149,4 +150,43 @@ fn a_power_cut_in_a_repair_loses_nothing() {
             }
         }
     }
+}
+
+/// A repair needs the space of one segment, however many are lost.
+#[test]
+fn lost_segments_take_no_space_again() {
+    let (disk, _) = made(60);
+    disk.change(|o| o.capacity = Some(1 << 30));
+    let (_, written, _) = batches(&disk, 1);
+    let mut files: Vec<&String> = written.iter().map(|b| &b.file).collect();
+    files.dedup();
+    let lost = &files[1..files.len() - 1];
+    assert!(lost.len() > 6, "{files:?}");
+    for file in lost {
+        assert!(disk.remove_file(PATH, file));
+    }
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let dir = system.directory(Path::new(PATH)).expect("it is there");
+        let before = dir.free_space().expect("nothing fails");
+        let report = repair(&*system, Path::new(PATH), &RepairOptions::new());
+        let report = report.expect("all that is lost can be replaced");
+        let taken = before - dir.free_space().expect("nothing fails");
+        // The copies have a control file as well.
+        let of_segments = taken - report.bytes - CONTROL_FILE_LEN;
+        let segment = 24 << 10;
+        assert!(of_segments < 2 * segment, "{of_segments} bytes");
+        let log = Log::open(&*system, PATH, OpenMode::OpenExisting, small());
+        let log = log.expect("it is repaired");
+        let kept = commit_some(&log, 10);
+        assert_eq!(read(&log, log.front_lsn()), kept);
+        let last = kept.last().expect("just now");
+        log.truncate_front(last.start)
+            .expect("a record begins there");
+        // The files of the lost segments may be reused.
+        for round in 1..10 {
+            assert_eq!(commit_some(&log, 100).len(), 1 + 4 * round);
+        }
+        log.close().expect("nothing fails");
+    });
 }

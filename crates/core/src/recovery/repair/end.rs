@@ -59,8 +59,9 @@ impl Opening {
             let epoch = opened.control.epoch;
             forget_meta()?;
             self.enforce_names(&segments)?;
-            self.fill_gaps(&mut segments, &opened.control, epoch, gaps)?;
-            return Ok(end.state.at);
+            let at = end.state.at;
+            self.fill_gaps(&mut segments, &opened.control, epoch, gaps, at)?;
+            return Ok(at);
         }
         self.sync_recovered(&segments, &end)?;
         opened.file.sync_meta(meta)?;
@@ -76,13 +77,13 @@ impl Opening {
         let segment = self.make_segment(&opened.control, &mut spares, epoch, wanted)?;
         forget_meta()?;
         self.persist_epoch(epoch, &opened, &segments, &end, meta.bytes().is_some())?;
+        let lsn = segment.header.first_batch();
         let too_early = planted!("repair-begins-at-once");
         if too_early {
-            self.fill_gaps(&mut segments, &opened.control, epoch, gaps.clone())?;
+            self.fill_gaps(&mut segments, &opened.control, epoch, gaps.clone(), lsn)?;
         }
         self.list_segment(&opened, &mut segments, &segment)?;
         segment.open_writer(false)?;
-        let lsn = segment.header.first_batch();
         let void_from = earliest_void.map_or(cut_from, |earliest| earliest.min(cut_from));
         let header = BatchHeader {
             void_from,
@@ -92,7 +93,7 @@ impl Opening {
         let anchor = anchor_behind(&header, &segment);
         move_front(&opened, &end, anchor, lsn)?;
         if !too_early {
-            self.fill_gaps(&mut segments, &opened.control, epoch, gaps)?;
+            self.fill_gaps(&mut segments, &opened.control, epoch, gaps, lsn)?;
         }
         if planted!("cut-is-left") {
             return Ok(lsn);
@@ -129,23 +130,26 @@ impl Opening {
     }
 
     /// Creates empty segments in place of missing ones, so that all segments that the control file lists
-    /// exist again.
+    /// exist again. Those below `end` are void: they take no space, because the disk may have none for them.
     fn fill_gaps(
         &self,
         segments: &mut Segments,
         control: &Control,
         epoch: Epoch,
         gaps: Vec<(Lsn, Lsn)>,
+        end: Lsn,
     ) -> Result<()> {
         for (mut from, to) in gaps {
             self.remove_claims(segments, from, to)?;
             while from < to {
                 // Does not fail: a repair refuses a gap that cannot be filled before it changes anything.
                 let (len, unit) = filler(from, to).ok_or_else(|| self.no_segment_at(from))?;
-                let segment = self
-                    .builder(control.log_id, epoch)
-                    .make(from, len, unit, None)
-                    .map_err(|e| self.no_space(e))?;
+                let builder = self.builder(control.log_id, epoch);
+                let made = match from.plus(len) <= end {
+                    true => builder.make_void(from, len, unit),
+                    false => builder.make(from, len, unit, None),
+                };
+                let segment = made.map_err(|e| self.no_space(e))?;
                 segment.writer_done();
                 segments.insert(segment);
                 from = from.plus(len);
