@@ -38,7 +38,7 @@ pub enum Method {
     NoBufferingWriteThrough,
     /// macOS: write, then `F_BARRIERFSYNC`: an order among writes, not their durability.
     OrderBarrier,
-    /// macOS: write, then `F_BARRIERFSYNC`: orders writes, but does not make them durable.
+    /// macOS: write, then `F_FULLFSYNC`, which also flushes the cache of the device.
     FullFsync,
     /// macOS: write by a descriptor with `F_NOCACHE`, then `F_FULLFSYNC`.
     NocacheFullFsync,

@@ -160,7 +160,8 @@ impl Facts {
 
     /// Returns the evidence that the method loses acknowledged data. It lost some itself, or another method
     /// did that relies on the same command to the device. The latter does not count if power cuts showed that
-    /// this method keeps everything.
+    /// this method keeps everything. All rely on the flush: it makes files, their names and their blocks durable
+    /// before anything is written through to them.
     fn lost_by(&self, method: Method) -> Option<String> {
         if let Some(own) = self.tried_by(method).find(|t| !t.kept) {
             return Some(own.evidence.clone());
@@ -171,10 +172,10 @@ impl Facts {
         let alike = |t: &&CutResult| {
             !t.kept
                 && t.method.plan().force != ForceBy::None
-                && self.is_by_fua(t.method) == self.is_by_fua(method)
+                && (!self.is_by_fua(t.method) || self.is_by_fua(method))
         };
         let other = self.tried.iter().find(alike)?;
-        let on = if self.is_by_fua(method) {
+        let on = if self.is_by_fua(other.method) {
             "on the device's write-through"
         } else {
             "on the device's flush"
@@ -289,7 +290,13 @@ mod tests {
         for method in [Method::Fsync, Method::Dsync, Method::DirectFdatasync] {
             assert_eq!(verdict(&f, method), CONTRADICTED, "{method}");
         }
-        assert_eq!(verdict(&f, Method::DirectDsync), DECLARED);
+        // Its files and their names become durable by the flush.
+        assert_eq!(verdict(&f, Method::DirectDsync), CONTRADICTED);
+        let kept = facts(
+            true,
+            &[(Method::Fdatasync, false), (Method::DirectDsync, true)],
+        );
+        assert_eq!(verdict(&kept, Method::DirectDsync), PROVEN);
         let a = f.assess(Method::Dsync, FileState::Zeroed).unwrap();
         assert!(a.evidence.contains("as fdatasync does"), "{a:?}");
         let without = facts(false, &[(Method::DirectDsync, false)]);
@@ -311,8 +318,9 @@ mod tests {
         }
         assert_eq!(f.default_method(), Method::Flush);
         f.tried[0].method = Method::Flush;
-        assert_eq!(verdict(&f, Method::FlushData), CONTRADICTED);
-        assert_eq!(verdict(&f, Method::WriteThrough), DECLARED);
+        for method in [Method::FlushData, Method::WriteThrough] {
+            assert_eq!(verdict(&f, method), CONTRADICTED, "{method}");
+        }
     }
 
     #[test]
