@@ -369,7 +369,14 @@ fn what_cannot_be_repaired_is_left_as_it_is() {
 
     // The log is open, here or in another process.
     let (log, _) = filled(&at("open"), 3);
-    let files = contents(&at("open"));
+    // The log adds its statistics when it comes to that.
+    let count = || {
+        contents(&at("open"))
+            .keys()
+            .filter(|name| *name != "live")
+            .count()
+    };
+    let files = count();
     for arguments in [&["--yes"][..], &["--dry-run"]] {
         let parts = ["open for writing already", "Stop that program"];
         let said = ended(&logforce(&at("open"), "repair", arguments), 4, &parts);
@@ -387,7 +394,7 @@ fn what_cannot_be_repaired_is_left_as_it_is() {
     assert_eq!(repaired.unwrap_err().kind(), ErrorKind::Locked);
     log.commit(b"goes on").unwrap();
     drop(log);
-    assert_eq!(contents(&at("open")).len(), files.len());
+    assert_eq!(count(), files);
 
     // Two segments hold the same part of the log. Only the user knows which one is right.
     damaged(&at("twice"));
