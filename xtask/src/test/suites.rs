@@ -71,6 +71,7 @@ const PARTS: [&[&str]; 4] = [
         "names",
         "page_file::crashes",
         "page_file::failures",
+        "standbys",
     ],
 ];
 
