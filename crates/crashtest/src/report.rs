@@ -27,11 +27,11 @@ pub struct Row {
     pub filesystem: Filesystem,
     /// The part.
     pub part: Part,
-    /// Number of checks.
+    /// Number of cases, with those in `filesystem_lost`.
     pub checks: u64,
-    /// Checks in which something was acknowledged before.
+    /// Checks that ran and before which something was acknowledged.
     pub with_acks: u64,
-    /// Acknowledged lines, summed over the checks.
+    /// Acknowledged lines, summed over the checks that ran.
     pub acknowledged: u64,
     /// Checks that reported a loss.
     pub lost: u64,
@@ -42,7 +42,7 @@ pub struct Row {
     /// Failed checks of these three kinds before which nothing was acknowledged: the program does not open what a cut left
     /// of its creation.
     pub failed_without_acks: u64,
-    /// Filesystems that could not be mounted, which says nothing about the program.
+    /// Filesystems that could not be mounted, so that no check ran. They say nothing about the program.
     pub filesystem_lost: u64,
     /// Longest list of acknowledged lines that a check compared.
     pub most_acked: u64,
@@ -67,20 +67,28 @@ impl Row {
 
     /// Adds a check. `acked` is the number of acknowledged lines.
     pub(crate) fn add(&mut self, acked: usize, checked: &Checked) {
-        let acked = acked as u64;
         self.checks += 1;
+        if let Checked::FilesystemLost(_) = checked {
+            self.filesystem_lost += 1;
+            return;
+        }
+        let acked = acked as u64;
         self.with_acks += u64::from(acked > 0);
         self.acknowledged += acked;
         self.most_acked = self.most_acked.max(acked);
         let failed = matches!(checked, Checked::Failed(..));
         self.failed_without_acks += u64::from(failed && acked == 0);
         match checked {
-            Checked::Survived => {}
+            Checked::Survived | Checked::FilesystemLost(_) => {}
             Checked::Failed(Failure::Lost, _) => self.lost += 1,
             Checked::Failed(Failure::Unopened, _) => self.unopened += 1,
             Checked::Failed(Failure::Hung, _) => self.hung += 1,
-            Checked::FilesystemLost(_) => self.filesystem_lost += 1,
         }
+    }
+
+    /// Returns the number of checks that ran.
+    pub fn ran(&self) -> u64 {
+        self.checks - self.filesystem_lost
     }
 
     /// Returns the number of checks that failed.
@@ -247,6 +255,17 @@ fn untested(plan: &Plan) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filesystem_that_is_lost_is_not_a_check() {
+        let mut row = Row::new(Filesystem::Ext4, Part::Cuts);
+        row.add(3, &Checked::FilesystemLost("no superblock".to_owned()));
+        row.add(2, &Checked::Survived);
+        row.add(0, &Checked::Failed(Failure::Lost, "gone".to_owned()));
+        assert_eq!((row.checks, row.filesystem_lost, row.ran()), (3, 1, 2));
+        assert_eq!((row.with_acks, row.acknowledged, row.most_acked), (1, 2, 2));
+        assert_eq!((row.failed(), row.failed_without_acks), (1, 1));
+    }
 
     #[test]
     fn messages_that_differ_in_numbers_are_alike() {

@@ -75,7 +75,7 @@ impl<'a> Results<'a> {
         let (checks, failed) = (row.checks, row.failed());
         // The disk without flushes often destroys the filesystem, which says nothing about the check.
         let examined = match part {
-            Part::Control if checks < MOST_CONTROL => checks - row.filesystem_lost,
+            Part::Control if checks < MOST_CONTROL => row.ran(),
             _ => checks,
         };
         if let Checked::Failed(failure, message) = checked
@@ -97,8 +97,7 @@ impl<'a> Results<'a> {
     /// Returns the number of checks on a filesystem that succeeded.
     pub(crate) fn passed(&self, filesystem: Filesystem) -> u64 {
         let rows = self.rows.iter().filter(|r| r.filesystem == filesystem);
-        rows.map(|r| r.checks - r.failed() - r.filesystem_lost)
-            .sum()
+        rows.map(|r| r.ran() - r.failed()).sum()
     }
 
     /// Returns a note if checks failed only before an acknowledgement.

@@ -5,7 +5,7 @@ use crate::report::{Loss, Report, Row, Verdict};
 use crate::testbed::Filesystem;
 use std::time::Duration;
 
-/// Checks with acknowledgements, as a share of all, below which the test proves nothing.
+/// Checks that ran after an acknowledgement, as a share of all cases, below which the test proves nothing.
 const ENOUGH: f64 = 0.5;
 
 /// Adds the counts, the losses and the verdict to a report. A check that never succeeds proves nothing.
@@ -45,15 +45,19 @@ fn doubts(rows: &[Row]) -> Vec<String> {
             doubts.push(format!(
                 "{filesystem}: the check noticed nothing in {} {which}, after up to {} acknowledgements; either it does \
                  not look at what was acknowledged, or the workload writes past every cache",
-                row.checks - row.filesystem_lost,
+                row.ran(),
                 row.most_acked
             ));
         }
         let share = row.with_acks as f64 / row.checks.max(1) as f64;
         if matches!(row.part, Part::Cuts | Part::States) && share < ENOUGH {
             doubts.push(format!(
-                "{filesystem}: only {} of {} {part} came after an acknowledgement",
-                row.with_acks, row.checks
+                "{filesystem}: only {} of {} {part} count: before {} of them nothing had been acknowledged, and {} left a \
+                 filesystem that cannot be mounted",
+                row.with_acks,
+                row.checks,
+                row.ran() - row.with_acks,
+                row.filesystem_lost
             ));
         }
     }
@@ -71,7 +75,7 @@ fn verdict(rows: &[Row], reasons: &[String]) -> (Verdict, String) {
         let rows = rows.iter().filter(|r| r.part == part);
         rows.map(number).sum()
     };
-    let checks = |part| sum(part, |r| r.checks);
+    let checks = |part| sum(part, Row::ran);
     let failed = |part| sum(part, Row::failed);
     let (cuts, states) = (checks(Part::Cuts), checks(Part::States));
     let (lost_by_kill, lost) = (
@@ -111,9 +115,16 @@ fn verdict(rows: &[Row], reasons: &[String]) -> (Verdict, String) {
         true => format!(
             "Nothing was lost in {states} states of a model (strict POSIX). No real disk was tested."
         ),
-        false => format!(
-            "{cuts} power cuts and {states} crash states lost nothing that was acknowledged."
-        ),
+        false => {
+            let lost = [Part::Cuts, Part::States].map(|part| sum(part, |r| r.filesystem_lost));
+            let lost = match lost.iter().sum() {
+                0_u64 => String::new(),
+                n => format!(" {n} more left a filesystem that cannot be mounted."),
+            };
+            format!(
+                "{cuts} power cuts and {states} crash states lost nothing that was acknowledged.{lost}"
+            )
+        }
     };
     (Verdict::Survived, sentence)
 }
@@ -158,6 +169,28 @@ mod tests {
             of(&[control.clone(), early]),
             Verdict::Inconclusive,
             "too few"
+        );
+        let unmounted = |filesystem_lost| Row {
+            filesystem_lost,
+            with_acks: 30 - filesystem_lost,
+            ..cuts.clone()
+        };
+        for filesystem_lost in [20, 30] {
+            assert_eq!(
+                of(&[control.clone(), unmounted(filesystem_lost)]),
+                Verdict::Inconclusive,
+                "{filesystem_lost} of 30 filesystems lost"
+            );
+        }
+        let few = [control.clone(), unmounted(2)];
+        assert_eq!(
+            verdict(&few, &doubts(&few)),
+            (
+                Verdict::Survived,
+                "28 power cuts and 0 crash states lost nothing that was acknowledged. 2 more left a filesystem that \
+                 cannot be mounted."
+                    .to_owned()
+            )
         );
         assert_eq!(
             of(std::slice::from_ref(&control)),
