@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
-/// Cuts of a disk that ignores flushes after which no more are tried, if its filesystem is destroyed again and again.
+/// Cuts of a disk that ignores flushes after which no more are tried, if they destroy the filesystem or come before the
+/// first acknowledgement again and again.
 const MOST_CONTROL: u64 = 40;
 
 /// Progress of a test.
@@ -73,9 +74,10 @@ impl<'a> Results<'a> {
         let row = &mut self.rows[at];
         row.add(acked.len(), checked);
         let (checks, failed) = (row.checks, row.failed());
-        // The disk without flushes often destroys the filesystem, which says nothing about the check.
+        // The disk without flushes often destroys the filesystem, or what was there before the first acknowledgement. Both
+        // say nothing about the check.
         let examined = match part {
-            Part::Control if checks < MOST_CONTROL => row.ran(),
+            Part::Control if checks < MOST_CONTROL => row.with_acks,
             _ => checks,
         };
         if let Checked::Failed(failure, message) = checked
@@ -153,6 +155,29 @@ mod tests {
     use super::*;
     use crate::program::Program;
     use crate::stage::Failure;
+
+    #[test]
+    fn the_control_goes_on_until_checks_came_after_acknowledgements() {
+        let program = || Program::Shell(String::new());
+        let plan = Plan::new(program(), program());
+        let progress = &mut |_: Progress<'_>| {};
+        let mut results = Results::new(&plan, progress);
+        let early = Checked::Failed(Failure::Unopened, "no store".to_owned());
+        let destroyed = Checked::FilesystemLost("no superblock".to_owned());
+        let mut wants_more = |acked, checked: &Checked| {
+            let acked = vec![String::new(); acked];
+            let of = (Filesystem::Ext4, Part::Control);
+            results.add(of, 2, &acked, checked, &|_, _| Ok(())).unwrap()
+        };
+        let more = [
+            wants_more(0, &early),
+            wants_more(3, &destroyed),
+            wants_more(1, &Checked::Survived),
+            wants_more(0, &early),
+            wants_more(1, &Checked::Survived),
+        ];
+        assert_eq!(more, [true, true, true, true, false]);
+    }
 
     #[test]
     fn of_losses_that_are_alike_the_smallest_is_kept() {

@@ -37,16 +37,23 @@ fn doubts(rows: &[Row]) -> Vec<String> {
     let mut doubts = Vec::new();
     for row in rows {
         let (filesystem, part) = (row.filesystem, row.part.name());
-        if row.part == Part::Control && row.failed() == 0 {
+        // What fails with nothing acknowledged says nothing about what was acknowledged.
+        if row.part == Part::Control && row.failed() == row.failed_without_acks {
             let which = match row.filesystem {
                 Filesystem::Model => "states in which every sync was ignored",
                 _ => "cuts of a disk that ignores flushes",
             };
+            let early = match row.failed_without_acks {
+                0 => String::new(),
+                n => format!(
+                    ". Its {n} failures came before the first acknowledgement; create the store with --setup"
+                ),
+            };
             doubts.push(format!(
                 "{filesystem}: the check noticed nothing in {} {which}, after up to {} acknowledgements; either it does \
-                 not look at what was acknowledged, or the workload writes past every cache",
-                row.ran(),
-                row.most_acked
+                 not look at what was acknowledged, or the workload writes past every cache. It has to fail if \
+                 anything that was acknowledged is missing{early}",
+                row.with_acks, row.most_acked
             ));
         }
         let share = row.with_acks as f64 / row.checks.max(1) as f64;
@@ -161,6 +168,23 @@ mod tests {
             Verdict::Inconclusive,
             "blind on one of two"
         );
+        let before_acks = |with_acks, failed_without_acks| Row {
+            with_acks,
+            failed_without_acks,
+            ..control.clone()
+        };
+        assert_eq!(
+            of(&[before_acks(2, 3), cuts.clone()]),
+            Verdict::Survived,
+            "one of the four failures came after an acknowledgement"
+        );
+        let creation = [before_acks(1, 4), cuts.clone()];
+        assert_eq!(
+            of(&creation),
+            Verdict::Inconclusive,
+            "blind behind creation"
+        );
+        assert!(doubts(&creation)[0].ends_with("create the store with --setup"));
         let early = Row {
             with_acks: 3,
             ..cuts.clone()
