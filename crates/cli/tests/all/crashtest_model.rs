@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -385,10 +385,13 @@ fn nothing_is_left_however_the_command_ends() {
     let (status, shown) = ended_by(Signal::INT).unwrap();
     assert_eq!(status, Some(130), "{shown}");
     assert!(shown.contains("interrupted"), "{shown}");
+    let namespace = fs::metadata("/proc/self/ns/pid").unwrap().ino().to_string();
     let is_left = |name: &str| {
-        let process = name.strip_prefix("logforce-crashtest-");
-        let process = process.and_then(|rest| rest.split_once("-model-"));
-        process.is_some_and(|(process, _)| !Path::new("/proc").join(process).exists())
+        let suite = name.strip_prefix("logforce-crashtest-");
+        let suite = suite.and_then(|suite| suite.strip_suffix("-model"));
+        let mut numbers = suite.into_iter().flat_map(|suite| suite.split('-'));
+        let process = numbers.next().unwrap_or_default();
+        numbers.next() == Some(&namespace) && !Path::new("/proc").join(process).exists()
     };
     let names = fs::read_dir(std::env::temp_dir()).unwrap().flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());

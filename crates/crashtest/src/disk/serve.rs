@@ -16,6 +16,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Maximum number of requests that the kernel may have in flight: as many as a loop device sends.
 const QUEUE: u16 = 128;
 
+/// Inode number of each served file: `logforce` in ASCII. The kernel lists a loop device over an unmounted file without
+/// a path; this number tells a disk of a suite from other files.
+pub const INODE: u64 = u64::from_be_bytes(*b"logforce");
+
 /// Disk that answers the requests.
 pub trait Disk: Send + Sync + 'static {
     /// Reads the data that was written last.
@@ -87,7 +91,7 @@ pub fn leave_mounts(at: &Path) -> Result<()> {
 impl<D> Served<D> {
     fn attributes(&self) -> FileAttr {
         FileAttr {
-            ino: INodeNo(1),
+            ino: INodeNo(INODE),
             size: self.len.unwrap_or(0),
             blocks: self.len.unwrap_or(0) / 512,
             atime: UNIX_EPOCH,

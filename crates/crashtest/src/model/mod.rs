@@ -41,7 +41,9 @@ use crate::report::{Loss, Report};
 use crate::results::{Progress, Results};
 use crate::stage::Checked;
 use crate::testbed::Filesystem;
-use crate::testbed::enclosure::{catch_interrupts, home, is_interrupted, remove_directories};
+use crate::testbed::enclosure::{
+    catch_interrupts, home, is_interrupted, new_suite, remove_directories,
+};
 use crate::verdict::finished;
 use anyhow::{Context, Result, bail};
 use cut::{Cut, Lost};
@@ -64,7 +66,7 @@ struct Home {
 impl Home {
     fn new() -> Result<Home> {
         catch_interrupts();
-        let suite = format!("{}-model-{:08x}", std::process::id(), fastrand::u32(..));
+        let suite = new_suite()? + "-model";
         let path = home(&suite);
         fs::create_dir(&path).with_context(|| format!("creating {}", path.display()))?;
         let path = path.canonicalize()?;

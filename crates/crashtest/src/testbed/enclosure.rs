@@ -9,10 +9,14 @@
 //! outside removes these.
 
 use super::programs;
+use crate::disk::serve::INODE;
 use anyhow::{Context, Result, bail};
+use rustix::io::Errno;
 use rustix::mount::MountFlags;
+use rustix::process::{Pid, test_kill_process};
 use std::ffi::OsString;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Once;
@@ -58,13 +62,29 @@ pub fn own_disk() -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(name() + ON_DISK))
 }
 
+/// Returns the name of a new suite: number and PID namespace of this process, and the time. Suites of several containers
+/// see each other's loop devices and may share `/tmp`, but number their processes separately.
+///
+/// # Errors
+/// If `/proc` is not mounted.
+pub(crate) fn new_suite() -> Result<String> {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let (process, namespace) = (std::process::id(), namespace()?);
+    Ok(format!("{process}-{namespace}-{}", since.as_nanos()))
+}
+
+/// Returns the number of the PID namespace of this process.
+fn namespace() -> Result<u64> {
+    let path = "/proc/self/ns/pid";
+    Ok(std::fs::metadata(path).context(path)?.ino())
+}
+
 /// Runs this program again, with these arguments, inside. Kills everything inside on Ctrl-C.
 ///
 /// # Errors
 /// If the program cannot be started, or if a signal kills it.
 pub fn run_inside(arguments: &[OsString]) -> Result<u8> {
-    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    let own = format!("{}-{}", std::process::id(), since.as_nanos());
+    let own = new_suite()?;
     let home = home(&own);
     std::fs::create_dir(&home).with_context(|| home.display().to_string())?;
     let mut child = Command::new("unshare")
@@ -121,8 +141,8 @@ fn sweep(own: &str) {
     let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
     for device in devices.flatten() {
         let backing = std::fs::read_to_string(device.path().join("loop/backing_file"));
-        if backing.is_ok_and(|b| is_left(b.trim_end(), own)) {
-            let path = Path::new("/dev").join(device.file_name());
+        let path = Path::new("/dev").join(device.file_name());
+        if backing.is_ok_and(|b| is_left(b.trim_end(), &path, own)) {
             let _ = Command::new("losetup")
                 .env("PATH", programs::path())
                 .arg("--detach")
@@ -148,12 +168,23 @@ pub(crate) fn remove_directories(own: &str) {
 
 /// Returns true if a loop device over this file has outlived its suite. The file is an image or in a directory of a
 /// suite that is over, or it is an unmounted FUSE disk, which the kernel lists as `/`.
-fn is_left(backing: &str, own: &str) -> bool {
+fn is_left(backing: &str, device: &Path, own: &str) -> bool {
     if let Some((_, suite)) = backing.split_once(&format!("memfd:{NAME}")) {
         return suite_is_over(suite, own);
     }
     let directory = Path::new(backing).parent().and_then(Path::file_name);
-    backing == "/" || directory.is_some_and(|d| directory_is_left(&d.to_string_lossy(), own))
+    (backing == "/" && is_over_disk(device))
+        || directory.is_some_and(|d| directory_is_left(&d.to_string_lossy(), own))
+}
+
+/// Returns true if a loop device is over a file that a process of a suite serves or has served.
+fn is_over_disk(device: &Path) -> bool {
+    let out = Command::new("losetup")
+        .env("PATH", programs::path())
+        .args(["--list", "--noheadings", "--output", "BACK-INO"])
+        .arg(device)
+        .output();
+    out.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).trim() == INODE.to_string())
 }
 
 /// Returns true if a directory of that name has outlived its suite.
@@ -162,11 +193,14 @@ fn directory_is_left(name: &str, own: &str) -> bool {
     suite.is_some_and(|suite| suite_is_over(suite.strip_suffix(ON_DISK).unwrap_or(suite), own))
 }
 
-/// Returns true if a suite is this one, which has ended, or if its process outside has ended.
+/// Returns true if a suite is this one, which has ended, or if its process outside has ended. Processes of other PID
+/// namespaces cannot be seen, so their suites count as alive.
 fn suite_is_over(suite: &str, own: &str) -> bool {
-    let process = suite.split('-').next().unwrap_or_default();
-    let gone = process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists();
-    suite.starts_with(own) || gone
+    let mut numbers = suite.split('-');
+    let process = numbers.next().and_then(|n| Pid::from_raw(n.parse().ok()?));
+    let is_here = numbers.next().and_then(|n| n.parse().ok()) == namespace().ok();
+    let gone = process.is_some_and(|p| test_kill_process(p) == Err(Errno::SRCH));
+    suite.starts_with(own) || (is_here && gone)
 }
 
 /// Makes this process, which is inside, end when the process outside ends. Mounts a tmpfs of 64 MiB for mount points
@@ -207,39 +241,72 @@ pub(crate) fn home(own: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use super::super::needs;
     use super::*;
+    use crate::acks::Acks;
+    use rustix::mount::UnmountFlags;
+    use std::ffi::OsStr;
 
     #[test]
     fn only_what_outlived_its_suite_is_left() {
-        let here = std::process::id();
-        let mine = format!("{here}-17");
+        let (here, namespace) = (std::process::id(), namespace().unwrap());
+        let mine = format!("{here}-{namespace}-17");
+        // No process has that number.
+        let gone = format!("999999999-{namespace}-3");
+        let other = format!("{here}-{namespace}-18");
+        let elsewhere = format!("999999999-{}-3", namespace + 1);
+        let is_left = |backing: &str| is_left(backing, Path::new("/dev/null"), &mine);
         let image = |suite: &str| format!("/memfd:logforce-crashtest-{suite} (deleted)");
-        assert!(is_left(&image(&mine), &mine));
-        assert!(is_left("/", &mine));
-        assert!(
-            is_left(&image("999999999-3"), &mine),
-            "no process has that number"
-        );
-        assert!(
-            !is_left(&image(&format!("{here}-18")), &mine),
-            "other suite"
-        );
-        assert!(!is_left("/home/user/image", &mine));
-        assert!(!is_left("/home/logforce-crashtest-inject/image", &mine));
         let beside = |suite: &str| format!("/target/debug/logforce-crashtest-{suite}-inject/ext4");
-        assert!(is_left(&beside(&mine), &mine));
-        assert!(is_left(&beside("999999999-3"), &mine));
-        assert!(
-            !is_left(&beside(&format!("{here}-18")), &mine),
-            "other suite"
-        );
+        for file in [&image as &dyn Fn(&str) -> String, &beside] {
+            assert!(is_left(&file(&mine)));
+            assert!(is_left(&file(&gone)));
+            assert!(!is_left(&file(&other)), "other suite");
+            assert!(!is_left(&file(&elsewhere)), "suite of another container");
+        }
+        assert!(!is_left("/home/user/image"));
+        assert!(!is_left("/home/logforce-crashtest-inject/image"));
+        let directory = |suite: &str| format!("logforce-crashtest-{suite}");
         assert!(directory_is_left(
-            &format!("logforce-crashtest-{mine}-inject"),
+            &directory(&format!("{mine}-inject")),
             &mine
         ));
+        assert!(directory_is_left(&directory(&gone), &mine));
+        assert!(!directory_is_left(&directory(&elsewhere), &mine));
         assert!(
             !directory_is_left("logforce-crashtest", &mine),
             "the program"
         );
+    }
+
+    /// The kernel lists both as `/`.
+    #[test]
+    fn an_unmounted_disk_is_told_from_other_unmounted_files() {
+        let missing = needs::missing(&[]);
+        if !missing.is_empty() {
+            logforce_testkit::skip!("{}", missing.join(", "));
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let acks = Acks::serve(home.path()).unwrap();
+        let (stranger, at) = (home.path().join("stranger"), home.path().join("at"));
+        for file in [&stranger, &at] {
+            std::fs::write(file, [0; 4096]).unwrap();
+        }
+        rustix::mount::mount_bind(&stranger, &at).unwrap();
+        for (file, is_ours) in [(acks.path(), true), (&at, false)] {
+            let losetup = |args: &[&OsStr]| {
+                let out = Command::new("losetup").args(args).output().unwrap();
+                String::from_utf8(out.stdout).unwrap().trim().to_owned()
+            };
+            let device = losetup(&["--find".as_ref(), "--show".as_ref(), file.as_ref()]);
+            rustix::mount::unmount(file, UnmountFlags::DETACH).unwrap();
+            let number = device.trim_start_matches("/dev/");
+            let backing = std::fs::read_to_string(format!("/sys/block/{number}/loop/backing_file"));
+            let left = is_left("/", Path::new(&device), "");
+            losetup(&["--detach".as_ref(), device.as_ref()]);
+            assert_eq!(backing.unwrap().trim_end(), "/", "{device}");
+            assert_eq!(left, is_ours, "{device}");
+        }
     }
 }
