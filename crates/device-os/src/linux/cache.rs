@@ -2,7 +2,7 @@
 //! weakest of the three counts, and a contradiction is named.
 //!
 //! The setting alone promises nothing: it may have been changed by any program, and the kernel assumes `write
-//! through` without an answer of the device (USB bridges, virtual disks without a flush).
+//! through` without an answer of the device (SCSI disks without a caching page, virtual disks without a flush).
 
 use super::answers::{self, Answer, Cache};
 use super::attachment::Attachment;
@@ -10,6 +10,11 @@ use super::block::{Located, reading};
 use super::sysfs::{self, Roots};
 use logforce_device::{Assessment, Guarantee, Reading, Source, Verdict, WriteCache};
 use std::io;
+
+/// Reason why a SCSI disk's `cache_type` is not its answer. The kernel writes `write through` for a disk without a
+/// caching page, on any bus, and stores `temporary write through` without a command to the disk.
+const SCSI_ASSUMED: &str = "the kernel assumes this of a SCSI disk that does not answer, and an administrator can \
+                            set it without asking the disk";
 
 /// Guarantees of a device, by what is known of its cache.
 pub struct Judged {
@@ -28,7 +33,7 @@ pub struct Judged {
 /// Record of a driver about the cache of its device.
 struct Driver {
     is_volatile: bool,
-    /// Reason why the driver may have assumed that without an answer of the device.
+    /// Reason why `write through` may not be the device's answer.
     assumed: Option<&'static str>,
     reading: Reading,
 }
@@ -149,10 +154,10 @@ impl Located {
                 "`logforce doctor --ask` as root asks the disk behind the bridge; otherwise only a power cut decides \
                  (`logforce powercut`)"
             }
-            Attachment::Virtual(_) => {
+            Attachment::Virtual(_) if !self.has_command() => {
                 "Ask the operator of the host whether a completed write is on a medium"
             }
-            Attachment::Nvme | Attachment::Scsi(_) => {
+            Attachment::Nvme | Attachment::Scsi(_) | Attachment::Virtual(_) => {
                 "Run `logforce doctor` as root, which asks the device"
             }
             _ => {
@@ -161,7 +166,12 @@ impl Located {
         })
     }
 
-    /// Returns the record of the driver. It does not depend on the kernel's setting, which can be written to.
+    /// Returns true if a command asks this kind of device: NVMe and SCSI disks, virtual ones included.
+    fn has_command(&self) -> bool {
+        self.is_of(&["nvme"]) || self.whole_name().starts_with("sd")
+    }
+
+    /// Returns the record of the driver. It does not depend on `queue/write_cache`, which any program may have set.
     fn driver(&self) -> io::Result<Option<Driver>> {
         let name = self.whole_name();
         let at = |file: &str| format!("/sys/block/{name}/{file}");
@@ -194,12 +204,9 @@ impl Located {
         for disk in sysfs::names(&disks)?.unwrap_or_default() {
             let file = format!("device/scsi_disk/{disk}/cache_type");
             if let Some(cache) = self.line(&file)? {
-                let assumed = self
-                    .is_behind_usb()
-                    .then_some("the kernel assumes this of a USB bridge that does not answer");
                 return Ok(Some(Driver {
                     is_volatile: cache.starts_with("write back"),
-                    assumed,
+                    assumed: Some(SCSI_ASSUMED),
                     reading: reading("write cache, SCSI driver", &cache, &at(&file)),
                 }));
             }

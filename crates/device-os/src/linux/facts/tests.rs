@@ -397,15 +397,14 @@ fn a_flush_that_is_dropped_on_the_way_is_worth_nothing_below() {
     let facts = world.facts().unwrap();
     written_directly(&facts, OsCrash);
     assert_eq!(facts.write_through().guarantee, OsCrash);
-    // The same setting is harmless if no device below has a cache.
-    world.put("sys/devices/sda/queue/write_cache", THROUGH);
-    world.put(
-        "sys/devices/sda/device/scsi_disk/0:0:0:0/cache_type",
-        THROUGH,
-    );
-    world.is(PowerLoss, Declared, &[]);
     world.put("sys/devices/sda/queue/write_cache", "strange");
     world.is(OsCrash, Unknown, &["sda"]);
+    // The same setting is harmless if no device below has a cache.
+    world.remove("sys/devices/dm-0/slaves/sda1");
+    world.device("nvme0n1", THROUGH);
+    world.put("sys/devices/nvme0n1/queue/fua", "0");
+    world.part("dm-0", "nvme0n1");
+    world.is(PowerLoss, Declared, &[]);
 }
 
 #[test]
@@ -427,11 +426,7 @@ fn the_weakest_part_counts() {
     // Nothing flushes the parts of a device that is set to `write through`.
     world.put("sys/devices/md0/queue/write_cache", THROUGH);
     world.is(OsCrash, Contradicted, &["sda: it has a volatile cache"]);
-    world.put("sys/devices/sda/queue/write_cache", THROUGH);
-    world.put(
-        "sys/devices/sda/device/scsi_disk/0:0:0:0/cache_type",
-        THROUGH,
-    );
+    world.remove("sys/devices/md0/slaves/sda");
     world.is(OsCrash, Unknown, &["nbd3: it is served"]);
     world.put("sys/devices/nbd3/queue/write_cache", THROUGH);
     world.is(PowerLoss, Unknown, &["nbd3: it is served"]);
@@ -440,7 +435,7 @@ fn the_weakest_part_counts() {
     world.is(ProcessCrash, Contradicted, &["zram1: it is memory"]);
     let layers = world.facts().unwrap().layers;
     let levels: Vec<_> = layers.iter().map(|l| (l.level, &*l.name)).collect();
-    assert_eq!(levels, [(1, "md0"), (2, "nbd3"), (2, "sda"), (2, "zram1")]);
+    assert_eq!(levels, [(1, "md0"), (2, "nbd3"), (2, "zram1")]);
 }
 
 /// A device without a filesystem rests on the least of its parts too.

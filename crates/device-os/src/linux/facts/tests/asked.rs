@@ -142,7 +142,7 @@ fn a_command_that_reaches_no_device_is_no_answer() {
     let asked = ask_by(&facts.layers, false, &world.roots).unwrap();
     let why = asked[0].answer.as_ref().unwrap_err();
     assert!(why.contains("outside of a container"), "{why}");
-    world.is(PowerLoss, Declared, &["the device says"]);
+    world.is(OsCrash, Unknown, &["assumes this of a SCSI disk"]);
     world.put("dev/sda", "");
     world.put(&format!("sys/devices/{place}/dev"), "8:0\n");
     let (asked, sent) = world.ask(Recorded::default(), false);
@@ -194,7 +194,7 @@ fn a_usb_bridge_is_asked_only_on_request() {
     assert_eq!(sent, 0, "a command may reset the bridge");
     let why = asked[0].answer.as_ref().unwrap_err();
     assert!(why.contains("--ask"), "{why}");
-    world.is(OsCrash, Unknown, &["assumes this of a USB bridge"]);
+    world.is(OsCrash, Unknown, &["assumes this of a SCSI disk"]);
     for (recorded, expected, words) in [
         (
             bridged(Some(mode_sense(false, 0)), None),
@@ -252,7 +252,7 @@ fn a_usb_bridge_is_one_whatever_model_it_claims_to_be() {
         let answer = || bridged(Some(mode_sense(true, 0)), None);
         let (asked, sent) = world.ask(answer(), false);
         assert_eq!(sent, 0, "{asked:?}");
-        world.is(OsCrash, Unknown, &["assumes this of a USB bridge"]);
+        world.is(OsCrash, Unknown, &["assumes this of a SCSI disk"]);
         assert_eq!(world.ask(answer(), true).1, 1);
         world.is(OsCrash, Contradicted, &["WCE 1"]);
     }

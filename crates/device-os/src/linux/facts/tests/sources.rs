@@ -40,7 +40,7 @@ fn write_through_that_nobody_answers_for_is_no_promise() {
         (SCSI, "as root"),
         (USB, "doctor --ask"),
         ("vda", "operator of the host"),
-        (VIRTIO_SCSI, "operator of the host"),
+        (VIRTIO_SCSI, "as root"),
         ("xvda", "operator of the host"),
         ("mmcblk0", "only a power cut decides"),
     ] {
@@ -80,39 +80,45 @@ fn an_nvme_disk_is_known_by_the_fua_that_its_driver_set() {
     );
 }
 
+/// The kernel assumes it of any SCSI disk without a caching page, and `temporary write through` sets it without a
+/// command to the disk.
 #[test]
-fn a_disk_answers_for_itself_where_its_driver_has_asked_it() {
-    let world = on(SCSI, THROUGH);
-    let said = format!("sys/devices/{SCSI}/device/scsi_disk/0:0:0:0/cache_type");
-    world.put(&said, "write through\n");
-    world.rests_on(Source::Device, "the device says that it has no");
-    written_directly(&world.facts().unwrap(), PowerLoss);
-    world.put(&said, BACK);
-    world.is(OsCrash, Contradicted, &["says itself that it has one"]);
-    written_directly(&world.facts().unwrap(), OsCrash);
-    // The kernel assumes this of a bridge that does not answer.
-    let world = on(USB, THROUGH);
-    let said = format!("sys/devices/{USB}/device/scsi_disk/1:0:0:0/cache_type");
-    world.put(&said, "write through\n");
-    world.is(OsCrash, Unknown, &["assumes this of a USB bridge"]);
-    written_directly(&world.facts().unwrap(), OsCrash);
+fn write_through_of_a_scsi_disk_is_not_its_word() {
+    let raid = "pci0000:00/0000:00:05.0/host4/target4:0:0/4:0:0:0/block/sdd";
+    for (place, vendor, model) in [
+        (SCSI, "ATA", "INTEL SSDSC2BB48"),
+        (raid, "HP", "LOGICAL VOLUME"),
+        (raid, "VMware", "Virtual disk"),
+        (USB, "WD", "My Passport"),
+        (VIRTIO_SCSI, "QEMU", "QEMU HARDDISK"),
+    ] {
+        let world = on(place, THROUGH);
+        let put = |file: &str, text: &str| world.put(&format!("sys/devices/{place}/{file}"), text);
+        put("device/vendor", vendor);
+        put("device/model", model);
+        put("device/scsi_disk/0:0:0:0/cache_type", "write through\n");
+        let words = ["no party reports", "assumes this of a SCSI disk", "as root"];
+        world.is(OsCrash, Unknown, &words);
+        let facts = world.facts().unwrap();
+        assert_eq!(facts.device.as_ref().unwrap().cache_source, Source::Setting);
+        written_directly(&facts, OsCrash);
+        put("device/scsi_disk/0:0:0:0/cache_type", BACK);
+        world.is(OsCrash, Contradicted, &["says itself that it has one"]);
+        written_directly(&world.facts().unwrap(), OsCrash);
+    }
 }
 
 #[test]
 fn a_virtual_disk_is_the_word_of_its_hypervisor() {
-    let said = format!("sys/devices/{VIRTIO_SCSI}/device/scsi_disk/2:0:0:0/cache_type");
-    for (place, said) in [
-        ("vda", "sys/devices/vda/cache_type"),
-        (VIRTIO_SCSI, said.as_str()),
-    ] {
+    for place in ["vda", VIRTIO_SCSI] {
         let world = on(place, BACK);
         world.rests_on(Source::Hypervisor, "by the hypervisor's word");
         written_directly(&world.facts().unwrap(), OsCrash);
-        world.put(said, THROUGH);
-        world.put(&format!("sys/devices/{place}/queue/write_cache"), THROUGH);
-        world.rests_on(Source::Hypervisor, "by the hypervisor's word");
-        written_directly(&world.facts().unwrap(), PowerLoss);
     }
+    let world = on("vda", THROUGH);
+    world.put("sys/devices/vda/cache_type", THROUGH);
+    world.rests_on(Source::Hypervisor, "by the hypervisor's word");
+    written_directly(&world.facts().unwrap(), PowerLoss);
     // A virtual disk without a flush describes no cache.
     let world = on("vda", THROUGH);
     world.put("sys/devices/vda/cache_type", THROUGH);
@@ -158,17 +164,14 @@ fn a_disk_on_a_network_is_its_servers_word() {
 #[test]
 fn the_least_of_all_that_answer_counts() {
     let world = on("md0", THROUGH);
-    world.device("sda", THROUGH);
-    world.put(
-        "sys/devices/sda/device/scsi_disk/0:0:0:0/cache_type",
-        THROUGH,
-    );
-    world.part("md0", "sda");
+    world.device("nvme0n1", THROUGH);
+    world.put("sys/devices/nvme0n1/queue/fua", "0");
+    world.part("md0", "nvme0n1");
     world.rests_on(Source::Device, "the device says");
     written_directly(&world.facts().unwrap(), PowerLoss);
-    world.device("nvme0n1", THROUGH);
-    world.part("md0", "nvme0n1");
-    world.is(OsCrash, Unknown, &["nvme0n1: no party reports"]);
+    world.device("nvme1n1", THROUGH);
+    world.part("md0", "nvme1n1");
+    world.is(OsCrash, Unknown, &["nvme1n1: no party reports"]);
     let facts = world.facts().unwrap();
     assert_eq!(facts.device.as_ref().unwrap().cache_source, Source::Setting);
     written_directly(&facts, OsCrash);
