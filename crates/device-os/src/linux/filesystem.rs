@@ -78,12 +78,23 @@ pub fn is_stacked(name: &str) -> bool {
     matches!(name, "aufs" | "ecryptfs" | "unionfs" | "shiftfs")
 }
 
+/// Option of bcachefs. A sync then leaves the journal, which says where the data is, in the system's memory.
+pub const JOURNAL_FLUSH_DISABLED: &str = "journal_flush_disabled";
+
 /// Returns true if a sync reaches the device, by the options.
 pub fn barriers(name: &str, options: &str) -> bool {
     let off: &[&str] = match name {
         // An overlay with this option drops every sync.
         "overlay" => &["volatile", "fsync=volatile"],
-        _ => &["nobarrier", "barrier=0", "fsync_mode=nobarrier"],
+        _ => &[
+            "nobarrier",
+            "barrier=0",
+            // reiserfs.
+            "barrier=none",
+            // f2fs.
+            "fsync_mode=nobarrier",
+            JOURNAL_FLUSH_DISABLED,
+        ],
     };
     !off.iter().any(|o| has_option(options, o))
 }
@@ -198,6 +209,9 @@ mod tests {
         assert!(!barriers("ext4", "rw,nobarrier"));
         assert!(!barriers("ext4", "rw,barrier=0"));
         assert!(!barriers("f2fs", "rw,fsync_mode=nobarrier"));
+        assert!(!barriers("reiserfs", "rw,barrier=none"));
+        assert!(!barriers("bcachefs", "rw,journal_flush_disabled"));
+        assert!(barriers("bcachefs", "rw,nojournal_flush_disabled"));
         assert!(!barriers("overlay", "rw,volatile"));
         assert!(barriers("btrfs", "rw,volatile"), "means nothing there");
     }

@@ -3,7 +3,7 @@
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted};
 use super::filesystem::{self, Journal};
-use super::layers::{ACCEPT, Dropped, Stack, Walk};
+use super::layers::{ACCEPT, Dropped, Stack, Walk, in_memory};
 use super::mounts;
 use super::sysfs::Roots;
 use super::zfs;
@@ -92,6 +92,12 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     }
     if filesystem::is_served(&name) {
         walk.add(served(&name));
+    }
+    if filesystem::has_option(&options, filesystem::JOURNAL_FLUSH_DISABLED) {
+        walk.add(in_memory(
+            &format!("the journal of the {name}"),
+            "a sync does not write it (journal_flush_disabled), and without it written data is not found again",
+        ));
     }
     let mut device = located.as_ref().map(Located::describe).transpose()?;
     if let Some(mount) = mount.as_ref().filter(|_| name == "overlay") {

@@ -113,7 +113,8 @@ fn advice(facts: &Facts, a: &Assessment, severity: Severity) -> Vec<String> {
         say("Mount the filesystem writable.".to_owned());
     } else if facts.barriers == Some(false) {
         say(format!(
-            "Mount {} with barriers (without `nobarrier`, `barrier=0` or `volatile`).",
+            "Mount {} with barriers (without `nobarrier`, `barrier=0`, `barrier=none`, `journal_flush_disabled` or \
+             `volatile`).",
             facts.mount_point
         ));
     } else if is_contradicted && a.guarantee <= Guarantee::ProcessCrash && !is_set_through(facts) {

@@ -473,6 +473,32 @@ fn the_other_devices_of_an_xfs_count() {
     }
 }
 
+/// A bcachefs without flushes of its journal leaves the location of synced data in memory. A reiserfs without
+/// barriers leaves synced data in the device's cache.
+#[test]
+fn an_option_that_turns_syncs_off_counts() {
+    let options = |name: &str, options: &str| {
+        let world = World::new();
+        world.mounted(name, "/dev/sda", options);
+        world.below("sda", BACK);
+        world
+    };
+    for (name, off, guarantee, words) in [
+        (
+            "bcachefs",
+            "rw,journal_flush_disabled",
+            ProcessCrash,
+            "a sync does not write it",
+        ),
+        ("reiserfs", "rw,barrier=none", OsCrash, "without barriers"),
+    ] {
+        options(name, "rw,relatime").is(PowerLoss, Declared, &[]);
+        let world = options(name, off);
+        world.is(guarantee, Contradicted, &[words]);
+        assert_eq!(world.facts().unwrap().write_through().guarantee, guarantee);
+    }
+}
+
 #[test]
 fn a_device_that_keeps_nothing_itself_is_no_disk() {
     for name in ["loop3", "dm-0", "md0", "md_d0", "bcache0"] {
