@@ -28,7 +28,7 @@ pub struct Facts {
     pub barriers: Option<bool>,
     /// True if a forced file's blocks are still at the same locations after a power cut. A journal does that,
     /// and so does a filesystem that never overwrites. False for an ext4 without a journal, which has to be
-    /// repaired first. `None` if unknown.
+    /// repaired first. An overlay has the value of its upper directory. `None` if unknown.
     pub journalled: Option<bool>,
     /// Device, if there is one and it can be named.
     pub device: Option<BlockDevice>,
@@ -152,11 +152,9 @@ impl Facts {
         let needs_one = self.journalled == Some(false) && a.guarantee > Guarantee::ProcessCrash;
         if needs_one && a.verdict == Verdict::Declared {
             a.verdict = Verdict::Unknown;
-            a.evidence = format!(
-                "this {} has no journal in use, and the repair that it needs after a crash (e2fsck) may overwrite \
-                 forced blocks",
-                self.filesystem
-            );
+            a.evidence = "the filesystem has no journal in use, and the repair that it needs after a crash (e2fsck) \
+                          may overwrite forced blocks"
+                .to_owned();
         }
         a
     }

@@ -4,7 +4,7 @@ use super::error::{at, uninterrupted, uninterrupted_io};
 use super::layers::{Walk, reachable};
 use super::mounts::Mount;
 use super::sysfs;
-use logforce_device::{Assessment, BlockDevice, Guarantee, Layer, Source, Verdict};
+use logforce_device::{Assessment, Facts, Guarantee, Layer, Source, Verdict};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 impl Walk<'_> {
-    /// Follows an overlay to its upper directory, unless the overlay drops syncs, and returns the device of that
+    /// Follows an overlay to its upper directory, unless the overlay drops syncs, and returns the facts of that
     /// directory. `path` leads to the open file or directory of the overlay.
     pub fn upper(
         &mut self,
@@ -21,7 +21,7 @@ impl Walk<'_> {
         path: &Path,
         drops: bool,
         depth: u32,
-    ) -> io::Result<Option<BlockDevice>> {
+    ) -> io::Result<Option<Facts>> {
         let Some(upper) = mount
             .options
             .split(',')
@@ -70,10 +70,10 @@ impl Walk<'_> {
             below.filesystem, below.mount_point
         )));
         self.below(format!("the {} of {name}", below.filesystem), &below);
-        let notes = below.notes.into_iter();
+        let notes = below.notes.iter();
         self.notes
             .extend(notes.map(|n| format!("Below the overlay: {n}")));
-        Ok(below.device)
+        Ok(Some(below))
     }
 }
 

@@ -101,7 +101,8 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     }
     let mut device = located.as_ref().map(Located::describe).transpose()?;
     if let Some(mount) = mount.as_ref().filter(|_| name == "overlay") {
-        device = walk.upper(mount, path, drops, depth)?;
+        let upper = walk.upper(mount, path, drops, depth)?;
+        (device, journalled) = upper.map_or((None, None), |upper| (upper.device, upper.journalled));
     }
     if let Some(device) = &mut device {
         device.cache_source = walk.source();
@@ -171,7 +172,7 @@ fn ext(
                 ),
             ));
         }
-        return Ok(None);
+        return Ok((name == "ext2").then_some(false));
     };
     let off = answer.barriers == Some(false);
     for (is, option) in [(answer.data_journal, "data=journal"), (off, "nobarrier")] {

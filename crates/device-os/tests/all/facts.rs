@@ -193,7 +193,7 @@ fn an_image_in_memory_is_told_apart() {
 
 #[test]
 fn an_overlay_says_that_it_is_one() {
-    on_each(&[("ext4", 32)], |_, fs| {
+    on_each(&[("ext4", 32), ("ext4-nojournal", 32)], |kind, fs| {
         let sub = |name: &str| {
             let p = fs.path().join(name);
             std::fs::create_dir(&p).unwrap();
@@ -225,6 +225,9 @@ fn an_overlay_says_that_it_is_one() {
                 _ => (Guarantee::ProcessCrash, Verdict::Contradicted),
             };
             assert_eq!(assess(&f, Method::Fdatasync), expected, "{f:#?}");
+            // The upper directory's filesystem is the one that a power cut leaves to be repaired.
+            let journalled = volatile.is_empty().then_some(kind == "ext4");
+            assert_eq!(f.journalled, journalled, "{kind} {volatile}");
             assert_eq!(e.unwrap_err().kind(), ErrorKind::Unsupported);
         }
     });

@@ -121,10 +121,10 @@ fn advice(facts: &Facts, a: &Assessment, severity: Severity) -> Vec<String> {
         say("Use a directory whose blocks are on a disk.".to_owned());
     }
     if facts.journalled == Some(false) {
-        say(format!(
-            "Give the {} a journal (`tune2fs -O has_journal`), or mount it with the one that it has.",
-            facts.filesystem
-        ));
+        say(
+            "Give the filesystem a journal (`tune2fs -O has_journal`), or mount it with the one that it has."
+                .to_owned(),
+        );
     }
     for layer in through(facts).filter(|_| is_contradicted) {
         say(format!(
