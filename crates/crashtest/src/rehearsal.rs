@@ -34,14 +34,24 @@ impl<'a> Stage<'a> {
         &self,
         sink: &mut Sink<'_, Stage<'a>>,
     ) -> Result<std::result::Result<Rehearsal, String>> {
+        self.rehearse_on(&self.template, Promised::default(), sink)
+    }
+
+    /// Does the same on a copy of the disk `start`, on which `promised` has to be there.
+    fn rehearse_on(
+        &self,
+        start: &Image,
+        mut promised: Promised,
+        sink: &mut Sink<'_, Stage<'a>>,
+    ) -> Result<std::result::Result<Rehearsal, String>> {
         let disks = Disks::new(self.template.len())?;
-        disks.stable.copy_from(&self.template)?;
+        disks.stable.copy_from(start)?;
         let settings = Settings::honest(self.plan.seed, 0);
         self.begin()?;
         let switched = disks.switched(self.filesystem, self.acks.counters(), settings);
         let powered = Powered::on(switched, self.home, None)?;
         let Some(mounted) = powered.mounted().map(Path::to_owned) else {
-            anyhow::bail!("the fresh filesystem cannot be mounted");
+            anyhow::bail!("a filesystem that was unmounted cannot be mounted");
         };
         let began = Instant::now();
         let mut working = self.work(&mounted, self.plan.seed)?;
@@ -62,7 +72,6 @@ impl<'a> Stage<'a> {
                 first,
             )));
         }
-        let mut promised = Promised::default();
         let entries = self.entries()?;
         self.promise(
             &mut promised,
@@ -89,6 +98,20 @@ impl<'a> Stage<'a> {
             writes: report.writes,
             acks,
         }))
+    }
+
+    /// Returns why the test proves nothing, if the check accepts the disk that a session left, with the lines of a later
+    /// session.
+    pub(crate) fn is_blind(&self, left: &Image, promised: &Promised) -> Result<Option<String>> {
+        let mut later = promised.clone();
+        let rehearsed = self.rehearse_on(left, promised.clone(), &mut |case| {
+            later = case.promised.clone();
+            Ok(true)
+        });
+        // A workload that has nothing more to do acknowledges nothing.
+        let _ = rehearsed?;
+        let (checked, _) = self.check_image(left, &later)?;
+        Ok(checked.is_blind(&promised.acked, &later.acked))
     }
 }
 

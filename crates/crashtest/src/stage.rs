@@ -12,6 +12,7 @@ use crate::writeback::Writeback;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -288,6 +289,19 @@ impl Checked {
             _ => None,
         }
     }
+
+    /// Returns why the test proves nothing, if this check succeeded: it compared the directory as it was after the lines
+    /// `then` with the lines `now`, some of which came later.
+    pub(crate) fn is_blind(&self, then: &[String], now: &[String]) -> Option<String> {
+        let then: HashSet<&String> = then.iter().collect();
+        let missing = now.iter().filter(|line| !then.contains(line)).count();
+        (missing > 0 && self.is_whole()).then(|| {
+            format!(
+                "the check succeeded on a directory from before the last {missing} acknowledgements; it has to fail if \
+                 anything that was acknowledged is missing"
+            )
+        })
+    }
 }
 
 impl Outcome for Checked {
@@ -305,6 +319,18 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
+
+    #[test]
+    fn a_check_that_does_not_miss_later_lines_is_blind() {
+        let lines = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
+        let (then, now) = (lines(&["1", "2"]), lines(&["1", "2", "3"]));
+        assert!(Checked::Survived.is_blind(&then, &now).is_some());
+        let lost = Checked::Failed(Failure::Lost, "3 is missing".to_owned());
+        assert_eq!(lost.is_blind(&then, &now), None);
+        // The workload acknowledged the same again.
+        let again = lines(&["1", "2", "1"]);
+        assert_eq!(Checked::Survived.is_blind(&then, &again), None);
+    }
 
     #[test]
     fn only_a_check_that_exits_with_0_has_passed() {

@@ -100,7 +100,8 @@ pub fn states<S: Subject>(
     Ok(())
 }
 
-fn copy(image: &Image) -> Result<Image> {
+/// Returns another image with the same bytes.
+pub(crate) fn copy(image: &Image) -> Result<Image> {
     let copy = Image::new(image.len())?;
     copy.copy_from(image)?;
     Ok(copy)

@@ -10,9 +10,9 @@ use crate::report::{Loss, Report, Row};
 pub use crate::results::Progress;
 use crate::results::Results;
 use crate::stage::{Case, Promised, Stage};
-use crate::states;
-use crate::subject::Subject;
-use crate::testbed::{Filesystem, Image};
+use crate::states::{self, copy};
+use crate::subject::{Outcome, Subject};
+use crate::testbed::Filesystem;
 use crate::verdict::finished;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
@@ -56,8 +56,13 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
     let mut check_is_broken = false;
     for &filesystem in &plan.filesystems {
         let mut stage = Stage::new(plan, filesystem, home, &acks)?;
-        let rehearsed =
-            stage.rehearse(&mut |case| take(&mut results, filesystem, Part::Kill, 1, &case))?;
+        let mut left = None;
+        let rehearsed = stage.rehearse(&mut |case| {
+            if case.checked.is_whole() {
+                left = Some((copy((case.left)()?)?, case.promised.clone()));
+            }
+            take(&mut results, filesystem, Part::Kill, 1, &case)
+        })?;
         let rehearsal = match rehearsed {
             Ok(rehearsal) => rehearsal,
             Err(why) => {
@@ -65,6 +70,11 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
                 continue;
             }
         };
+        if let Some((image, promised)) = left
+            && let Some(why) = stage.is_blind(&image, &promised)?
+        {
+            report.reasons.push(format!("{filesystem}: {why}"));
+        }
         parts(&stage, &rehearsal, &mut results)?;
         let runs = stage.runs.take();
         let remarks = runs.remarks(stage.template.len());
@@ -106,9 +116,9 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
 /// Runs the check on the directory as it is before the first session. Returns true, and adds the reason, if it fails:
 /// nothing is acknowledged, so it never succeeds.
 fn broken(stage: &Stage<'_>, report: &mut Report) -> Result<bool> {
-    let copy = Image::new(stage.template.len())?;
-    copy.copy_from(&stage.template)?;
-    let checked = stage.check_image(&copy, &Promised::default())?.0;
+    let checked = stage
+        .check_image(&copy(&stage.template)?, &Promised::default())?
+        .0;
     let reason = checked.never_succeeds();
     let reasons = reason.iter();
     report

@@ -159,6 +159,17 @@ fn a_check_that_sees_nothing_proves_nothing() {
     };
     assert_eq!(status, 3, "{shown}");
     assert!(shown.contains("noticed nothing"), "{shown}");
+    // Each state has the file, or nothing was acknowledged.
+    let create = format!("echo 0 > \"$1/log\"; sync; {APPEND}");
+    let has_log = "[ ! -s {acked} ] || [ -s {}/log ]";
+    let Some((status, shown, _)) = shell("10", has_log, &[&create, "true"]) else {
+        return;
+    };
+    assert_eq!(status, 3, "{shown}");
+    assert!(
+        shown.contains("succeeded on a directory from before"),
+        "{shown}"
+    );
     let Some((status, shown, _)) = shell("5", "echo broken; exit 1; {}", &[APPEND, "sync", "sync"])
     else {
         return;

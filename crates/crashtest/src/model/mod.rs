@@ -40,6 +40,7 @@ use crate::rehearsal::no_ack;
 use crate::report::{Loss, Report};
 use crate::results::{Progress, Results};
 use crate::stage::Checked;
+use crate::subject::Outcome;
 use crate::testbed::Filesystem;
 use crate::testbed::enclosure::{
     catch_interrupts, home, is_interrupted, new_suite, remove_directories,
@@ -105,6 +106,24 @@ impl Bench<'_> {
         fs::create_dir(&dir)?;
         cut.write(&self.history, lost, &dir)?;
         self.check_present(cut.at)
+    }
+
+    /// Returns why the test proves nothing, if the check accepts the state in the middle of the run, with the lines of the
+    /// whole run.
+    fn is_blind(&self) -> Result<Option<String>> {
+        let acks: Vec<Tick> = self.history.acks().collect();
+        let middle = Cut {
+            at: acks.get(acks.len() / 2).copied().unwrap_or_default(),
+            ..Cut::choose(&self.history, self.plan.seed)
+        };
+        if !self.check(&middle, &[])?.is_whole() {
+            return Ok(None);
+        }
+        let end = self.history.now();
+        let lines = |until| self.history.lines_until(until).0;
+        Ok(self
+            .check_present(end)?
+            .is_blind(&lines(middle.at), &lines(end)))
     }
 
     /// Runs the check on the directory as it is.
@@ -200,6 +219,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report
                 history: recorded.history,
             };
             let mut failing = states(&bench, &mut results)?;
+            found.reasons.extend(bench.is_blind()?);
             if results.passed(Filesystem::Model) == 0 {
                 let before = Cut {
                     at: 0,

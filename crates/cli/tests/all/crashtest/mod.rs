@@ -194,6 +194,22 @@ fn a_check_that_sees_nothing_proves_nothing() {
     assert!(shown.contains("noticed nothing in 5 cuts"), "{shown}");
 }
 
+/// The control loses the creation of the file, and the check notices that. The honest disk loses all numbers.
+#[test]
+fn a_check_that_sees_only_the_creation_proves_nothing() {
+    let create = "[ -s \"$1/log\" ] || { echo 0 > \"$1/log\"; sync; };";
+    let workload = [&*format!("{create} {APPEND}"), "sh", "{}", "true"];
+    let volume = ["--cuts", "3", "--states", "0"];
+    let Some((status, shown, _)) = crashtest(&volume, "test -s {}/log", &workload) else {
+        return;
+    };
+    assert_eq!(status, 3, "{shown}");
+    assert!(
+        shown.contains("succeeded on a directory from before"),
+        "{shown}"
+    );
+}
+
 #[test]
 fn every_process_of_a_workload_ends_with_its_session() {
     let dir = tempfile::tempdir().unwrap();
