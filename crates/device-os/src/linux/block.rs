@@ -129,6 +129,16 @@ impl Located {
         Ok(self.line(name)?.and_then(|v| v.parse().ok()))
     }
 
+    /// Returns the size of the mounted device in bytes, a partition's own.
+    pub fn size(&self) -> io::Result<Option<u64>> {
+        let own = match self.whole.ends_with(&self.name) {
+            true => self.whole.join("size"),
+            false => self.whole.join(&self.name).join("size"),
+        };
+        let sectors = sysfs::line(&own)?.and_then(|v| v.parse::<u64>().ok());
+        Ok(sectors.map(|n| n.saturating_mul(512)))
+    }
+
     /// Returns the cache of the device as the kernel is configured to see it. The kernel sends no flushes to
     /// a device that is `write through`. Any process with the rights may have set that.
     pub fn write_cache(&self) -> io::Result<WriteCache> {

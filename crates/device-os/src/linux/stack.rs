@@ -5,7 +5,7 @@ use super::error::{at, uninterrupted};
 use super::filesystem::{self, Journal};
 use super::layers::{ACCEPT, Dropped, Stack, Walk, in_memory};
 use super::mounts;
-use super::sysfs::Roots;
+use super::sysfs::{self, Roots};
 use super::zfs;
 use logforce_device::{
     Assessment, DirectAlignment, Facts, FilesystemKind, Guarantee, Layer, Platform, Source, Verdict,
@@ -76,6 +76,12 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
                 kind = FilesystemKind::Volatile;
             }
             walk.device(located, dropped, depth)?;
+            if name == "f2fs" && !is_alone(fd, path, &options, located, roots)? {
+                walk.unseen(
+                    &format!("the f2fs on {}", located.name),
+                    "it may be spread over other devices, which the system does not name",
+                );
+            }
             for other in others(&name, &options, located, &mut walk, dropped, depth)? {
                 walk.path(&other, &name, dropped, depth)?;
             }
@@ -258,6 +264,28 @@ fn others(
         }
     }
     Ok(Vec::new())
+}
+
+/// Returns true if an f2fs is known to be on this device alone. The system does not name its devices, but its
+/// size is that of all of them, without the space before the first segment. A second device is at least as large
+/// as that space.
+fn is_alone(
+    fd: BorrowedFd<'_>,
+    path: &Path,
+    options: &str,
+    located: &Located,
+    roots: &Roots,
+) -> io::Result<bool> {
+    // The limit of a project, and reserved blocks that are hidden, make the reported size smaller.
+    let hidden = roots.sys.join("fs/f2fs").join(&located.name);
+    let hidden = sysfs::line(&hidden.join("carve_out"))?;
+    if options.split(',').any(|o| o.starts_with("prj")) || hidden.is_some_and(|v| v != "0") {
+        return Ok(false);
+    }
+    let all = uninterrupted(|| rustix::fs::fstatvfs(fd))
+        .map_err(|e| at(e, "ask for the size of the filesystem of", path))?;
+    let all = all.f_blocks.saturating_mul(all.f_frsize);
+    Ok(located.size()?.is_some_and(|own| all < own))
 }
 
 /// Guarantee that remains if it is unknown whether flushes are sent, and the reason: the end of a sentence.

@@ -584,6 +584,39 @@ fn every_device_of_a_btrfs_counts() {
     world.is(ProcessCrash, Contradicted, &["zram0"]);
 }
 
+/// The system does not name the devices of an f2fs. Its size is that of all of them.
+#[test]
+fn an_f2fs_that_is_larger_than_its_device_is_on_several() {
+    let world = World::new();
+    world.mounted("f2fs", "/dev/sda1", "rw");
+    let place = world.device("sda", BACK);
+    world.put(&format!("{place}/sda1/partition"), "1");
+    world.is_below(&format!("{place}/sda1"));
+    let spread = || {
+        world.is(
+            OsCrash,
+            Unknown,
+            &["sda1: it may be spread over other devices"],
+        )
+    };
+    spread();
+    // The size of the partition counts, in sectors.
+    let (small, large) = ("8\n", format!("{}\n", 1_u64 << 50));
+    world.put(&format!("{place}/size"), &large);
+    spread();
+    world.put(&format!("{place}/sda1/size"), small);
+    spread();
+    world.put(&format!("{place}/sda1/size"), &large);
+    world.is(PowerLoss, Declared, &[]);
+    // The filesystem reports less than its size.
+    world.put("sys/fs/f2fs/sda1/carve_out", "1\n");
+    spread();
+    world.put("sys/fs/f2fs/sda1/carve_out", "0\n");
+    world.is(PowerLoss, Declared, &[]);
+    world.mounted("f2fs", "/dev/sda1", "rw,prjquota");
+    spread();
+}
+
 /// The other device is a loop device. No barrier reaches its file either, and its file may lie on the same btrfs.
 #[test]
 fn another_device_of_a_btrfs_is_followed_like_the_first_one() {
