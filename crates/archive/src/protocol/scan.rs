@@ -3,6 +3,9 @@
 //! The order of the requests is what makes the result true: the places are listed, what may be a seal is
 //! read, and the floor is looked at *after* that. The owner deletes chunks below a floor. So a place that is
 //! found free, or holds a seal, says nothing if the floor has risen above it meanwhile.
+//!
+//! A listing has several pages, each of another moment. So a chunk may be missing in it that was put before a
+//! chunk that is listed: it is read before it counts as missing.
 
 use super::error::Error;
 use super::misses::Misses;
@@ -21,8 +24,8 @@ pub(crate) struct Scan {
     stage: Stage,
     /// First place that was not listed.
     free: u64,
-    /// Last place that was listed above it.
-    beyond: Option<u64>,
+    /// Places that were listed above it.
+    beyond: BTreeSet<u64>,
     /// Place below which the object there says that chunks were.
     settled: u64,
     heads: BTreeMap<u64, Object>,
@@ -43,6 +46,8 @@ enum Stage {
     FirstLook,
     Places,
     Beyond,
+    /// Look for a chunk that the listing lacks.
+    Hole,
     Last,
     Run,
     SecondLook,
@@ -82,7 +87,7 @@ impl Scan {
             base,
             stage: Stage::Anew,
             free: base.place,
-            beyond: None,
+            beyond: BTreeSet::new(),
             settled: 0,
             heads: BTreeMap::new(),
             open: BTreeSet::new(),
@@ -119,10 +124,11 @@ impl Scan {
                 let (from, to) = (self.base.place, u64::MAX);
                 self.ask(Request::List(Listing::Places { epoch, from, to }));
             }
-            Stage::Beyond => match self.beyond {
+            Stage::Beyond => match self.beyond.last().copied() {
                 Some(place) => self.get(place),
                 None => return self.read_end(),
             },
+            Stage::Hole => self.get(self.free),
             Stage::Last => self.get(self.free - 1),
             Stage::Run | Stage::Anew => {}
         }
@@ -151,6 +157,12 @@ impl Scan {
                 }
                 self.enter(Stage::Places);
             }
+            (Stage::Hole, _, Answer::Found(_)) => {
+                self.beyond.insert(self.free);
+                self.pass_run();
+                self.look_for_hole();
+            }
+            (Stage::Hole, _, Answer::Missing) => self.read_end(),
             (
                 Stage::Beyond | Stage::Last | Stage::Run,
                 Request::Get(key),
@@ -200,17 +212,26 @@ impl Scan {
             Key::Place { place, .. } => Some(place),
             _ => None,
         });
-        let places: BTreeSet<u64> = places.collect();
+        self.beyond = places.filter(|place| *place >= self.base.place).collect();
         self.free = self.base.place;
-        for place in places.range(self.base.place..) {
-            if *place != self.free {
-                break;
-            }
-            self.free += 1;
-        }
-        self.beyond = places.last().copied().filter(|last| *last > self.free);
+        self.pass_run();
         self.settled = 0;
         self.enter(Stage::Beyond);
+    }
+
+    /// Moves the free place above the run of places that begins at it.
+    fn pass_run(&mut self) {
+        while self.beyond.remove(&self.free) {
+            self.free += 1;
+        }
+    }
+
+    /// Reads the free place if it held a chunk before the last place was put.
+    fn look_for_hole(&mut self) {
+        match self.settled > self.free {
+            true => self.enter(Stage::Hole),
+            false => self.read_end(),
+        }
     }
 
     fn read_end(&mut self) {
@@ -228,7 +249,7 @@ impl Scan {
         };
         if self.stage == Stage::Beyond {
             self.settled = settled;
-            self.read_end();
+            self.look_for_hole();
             return Ok(());
         }
         self.heads.insert(place, object);
