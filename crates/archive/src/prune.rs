@@ -35,8 +35,9 @@ impl Archive {
             let start = start(&bucket).await?;
             let bases = bases(&bucket).await?;
             if !bases.is_empty() || is_of_page_file(&bucket).await? {
-                let gone = not_needed(&bases, time);
-                return prune_bases(&bucket, &bases, gone, start, dry_run).await;
+                let (usable, gone) = by_use(bases, start);
+                let older = not_needed(&usable, time);
+                return prune_bases(&bucket, usable, older, gone, start, dry_run).await;
             }
             let Some(newest) = newest_chunk(&bucket).await? else {
                 return Ok(Pruned {
@@ -60,8 +61,8 @@ impl Archive {
         })
     }
 
-    /// Deletes all base copies but the newest `count`, and the log that no later restore needs then. With
-    /// `dry_run`, deletes nothing.
+    /// Deletes all base copies but the newest `count` whose log the archive has, and the log that no later restore
+    /// needs then. With `dry_run`, deletes nothing.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the archive has no base copy, or `count` is 0.
@@ -70,33 +71,39 @@ impl Archive {
             let bucket = self.existing().await?;
             let start = start(&bucket).await?;
             let bases = bases(&bucket).await?;
-            let usable = bases.iter().filter(|base| is_usable(base, start)).count();
-            if count == 0 || usable == 0 {
+            let (usable, gone) = by_use(bases, start);
+            if count == 0 || usable.is_empty() {
                 return Err(Error::Invalid(
                     "without a base copy nothing can be restored: keep at least one, and make it by `logforce \
                      archive base`"
                         .to_owned(),
                 ));
             }
-            let gone = &bases[..bases.len().saturating_sub(count)];
-            prune_bases(&bucket, &bases, gone, start, dry_run).await
+            let older = usable.len().saturating_sub(count);
+            prune_bases(&bucket, usable, older, gone, start, dry_run).await
         })
     }
 }
 
-/// Deletes the copies `gone`, which are the first of all, and what those that stay do not need.
+/// Separates the copies whose log the archive still has from the others, which no restore can use.
+fn by_use(bases: Vec<Base>, start: Lsn) -> (Vec<Base>, Vec<Base>) {
+    bases.into_iter().partition(|base| is_usable(base, start))
+}
+
+/// Deletes the copies `gone`, the first `older` of the usable ones, and what those that stay do not need.
 async fn prune_bases(
     bucket: &Bucket,
-    bases: &[Base],
-    gone: &[Base],
+    mut usable: Vec<Base>,
+    older: usize,
+    mut gone: Vec<Base>,
     start: Lsn,
     dry_run: bool,
 ) -> Result<Pruned> {
-    let stay = &bases[gone.len()..];
-    let needed = stay.iter().filter(|base| is_usable(base, start));
-    let needed = needed.map(|base| base.first_segment).min();
+    let stay = usable.split_off(older);
+    gone.append(&mut usable);
+    let needed = stay.iter().map(|base| base.first_segment).min();
     if !dry_run {
-        remove(bucket, gone).await?;
+        remove(bucket, &gone).await?;
     }
     let newest = newest_chunk(bucket).await?;
     let newest = newest.map(|stored| first_segment(&stored.control));

@@ -14,11 +14,11 @@ const WINDOW: usize = 16;
 /// Age of the newest part from which on a copy without its last object counts as abandoned.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns those copies that a restore to a time after `time` does not need: those before the newest one that
-/// is as old. `bases` are in order.
-pub(crate) fn not_needed(bases: &[Base], time: u64) -> &[Base] {
+/// Returns the number of copies that a restore to a time after `time` does not need: those before the newest one
+/// that is as old. `bases` are usable, and in order.
+pub(crate) fn not_needed(bases: &[Base], time: u64) -> usize {
     let newest = bases.iter().rposition(|base| base.time <= time);
-    &bases[..newest.unwrap_or(0)]
+    newest.unwrap_or(0)
 }
 
 /// Removes copies. Each becomes invisible first, so that no restore begins with one that has holes.
