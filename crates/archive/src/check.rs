@@ -50,7 +50,7 @@ impl Archive {
             let bucket = self.existing().await?;
             let mut verified = match sample {
                 Some(share) => {
-                    let keys = log_keys(&bucket).await?.into_iter();
+                    let keys = log_keys(&bucket).await?;
                     check_objects(&bucket, chosen(keys, share)?, progress)
                         .await?
                         .0
@@ -59,7 +59,7 @@ impl Archive {
             };
             let share = sample.unwrap_or(1.0);
             for base in check_notes(&bucket, share, &mut verified).await? {
-                let keys = chosen(part_keys(&base), share)?;
+                let keys = chosen(part_keys(&bucket, &base).await?, share)?;
                 let objects = keys.len() as u64;
                 let (bytes, damage) = check_base(&bucket, keys.into_iter()).await?;
                 verified.objects += objects - damage.len() as u64;
@@ -160,7 +160,7 @@ async fn check_notes(bucket: &Bucket, share: f64, verified: &mut Verified) -> Re
     for prefix in ["m/", "f/", "p/"] {
         keys.extend(bucket.list(prefix, None, |_| true).await?);
     }
-    let mut keys = chosen(keys.into_iter(), share)?;
+    let mut keys = chosen(keys, share)?;
     keys.extend(bucket.list("b/", None, |_| true).await?);
     let mut bases = Vec::new();
     for key in keys {
@@ -182,8 +182,7 @@ async fn check_notes(bucket: &Bucket, share: f64, verified: &mut Verified) -> Re
 }
 
 /// Returns one key and a share of the others, chosen by chance. A sample of nothing would always be healthy.
-fn chosen(keys: impl Iterator<Item = Key>, share: f64) -> Result<Vec<Key>> {
-    let mut keys: Vec<Key> = keys.collect();
+fn chosen(mut keys: Vec<Key>, share: f64) -> Result<Vec<Key>> {
     if share >= 1.0 || keys.is_empty() {
         return Ok(keys);
     }

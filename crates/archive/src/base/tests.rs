@@ -1,4 +1,4 @@
-//! Pruning of copies that were cut short, or whose log was pruned.
+//! Copies that were cut short, whose log was pruned, or whose object lies.
 
 use super::{bases, remove_partial};
 use crate::archive::{Archive, ArchiveOptions, runtime};
@@ -60,6 +60,26 @@ fn a_newer_copy_without_its_log_does_not_count() {
         };
         assert_eq!((pruned.bases, pruned.start), (1, Lsn(50)));
         assert_eq!(runtime.block_on(bases(&bucket)).unwrap(), [usable]);
+    }
+}
+
+/// A verification collected the names of all parts that the object counts.
+#[test]
+fn a_copy_that_counts_any_number_of_parts_is_damaged() {
+    let home = tempfile::tempdir_in(".").unwrap();
+    let (archive, bucket) = archive(home.path());
+    let parts = u64::MAX;
+    let lies = Object::Base(Base {
+        parts,
+        ..base(1, 0, 9)
+    });
+    runtime().unwrap().block_on(create(&bucket, lies));
+    for sample in [None, Some(0.5)] {
+        let damage = archive.verify(sample, &mut |_| {}).unwrap().damage;
+        assert!(
+            damage.len() == 1 && damage[0].contains("/00000000000000000000"),
+            "{damage:?}"
+        );
     }
 }
 

@@ -5,15 +5,23 @@ use crate::bucket::{Bucket, panicked};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::object::Base;
+use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 
 /// Parts that are read at once.
 const WINDOW: usize = 4;
 
-/// Returns the keys of the parts of a copy.
-pub(crate) fn part_keys(base: &Base) -> impl Iterator<Item = Key> {
+/// Returns the keys of the parts of a copy: of those that are there, and of as many missing ones and one more. A
+/// hostile object of a copy may count any number of parts.
+pub(crate) async fn part_keys(bucket: &Bucket, base: &Base) -> Result<Vec<Key>> {
+    let prefix = format!("d/{}/", base.id);
+    let is_part = |key: &Key| matches!(key, Key::Part { number, .. } if *number < base.parts);
+    let there = bucket.list(&prefix, None, is_part).await?;
     let (base, parts) = (base.id, base.parts);
-    (0..parts).map(move |number| Key::Part { base, number })
+    let listed: BTreeSet<Key> = there.iter().cloned().collect();
+    let all = (0..parts).map(|number| Key::Part { base, number });
+    let missing = all.filter(|key| !listed.contains(key));
+    Ok(missing.take(there.len() + 1).chain(there).collect())
 }
 
 /// Reads parts. Returns their bytes of the page file, and the damage.
