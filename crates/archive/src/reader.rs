@@ -6,7 +6,7 @@ use crate::format::StoredLog;
 use crate::key::Key;
 use crate::object::Object;
 use crate::piece::Piece;
-use crate::protocol::{Part, Reading, Request};
+use crate::protocol::{self, Part, Reading, Request};
 use logforce::Lsn;
 use std::collections::{HashMap, VecDeque};
 use tokio::task::JoinSet;
@@ -26,6 +26,8 @@ pub(crate) struct LogReader {
     reading: Reading,
     open: JoinSet<(Request, Performed)>,
     bodies: HashMap<Key, StoredLog>,
+    /// Damage of objects that were read ahead.
+    damage: HashMap<Key, Error>,
     parts: VecDeque<Part>,
     /// End of what was returned, or the start.
     at: Option<Lsn>,
@@ -38,6 +40,7 @@ impl LogReader {
             reading,
             open: JoinSet::new(),
             bodies: HashMap::new(),
+            damage: HashMap::new(),
             parts: VecDeque::new(),
             at: None,
         }
@@ -53,8 +56,10 @@ impl LogReader {
         loop {
             for request in self.reading.poll() {
                 let bucket = self.bucket.clone();
+                // The scan needs headers only, and ends behind damaged bytes too.
+                let whole = matches!(&request, Request::Get(key) if self.reading.wants(key));
                 self.open.spawn(async move {
-                    let answer = bucket.perform(&request, None, true).await;
+                    let answer = bucket.perform(&request, None, whole).await;
                     (request, answer)
                 });
             }
@@ -62,20 +67,32 @@ impl LogReader {
             if let Some(part) = self.parts.pop_front() {
                 return self.take(part).map(Some);
             }
-            if let Some(outcome) = self.reading.outcome() {
-                return match outcome {
-                    Ok(_) => Ok(None),
-                    Err(error) => Err(error.clone().into()),
-                };
+            match self.reading.outcome() {
+                None => {}
+                Some(Ok(_)) => return Ok(None),
+                Some(Err(error)) => {
+                    let damage = match error {
+                        protocol::Error::Misplaced { key } => self.damage.remove(key),
+                        _ => None,
+                    };
+                    return Err(damage.unwrap_or_else(|| error.clone().into()));
+                }
             }
             match self.open.join_next().await {
-                Some(Ok((request, answer))) => {
-                    let (answer, body) = answer?;
-                    if let (Request::Get(key), Some(body)) = (&request, body) {
-                        self.bodies.insert(key.clone(), body);
+                Some(Ok((request, answer))) => match (&request, answer) {
+                    (Request::Get(key), Err(error @ Error::Object(_)))
+                        if self.reading.note_damage(key) =>
+                    {
+                        self.damage.insert(key.clone(), error);
                     }
-                    self.reading.answer(&request, answer);
-                }
+                    (_, answer) => {
+                        let (answer, body) = answer?;
+                        if let (Request::Get(key), Some(body)) = (&request, body) {
+                            self.bodies.insert(key.clone(), body);
+                        }
+                        self.reading.answer(&request, answer);
+                    }
+                },
                 Some(Err(error)) => return Err(panicked(error)),
                 None => return Err(Error::Invalid("the reading has stopped".to_owned())),
             }

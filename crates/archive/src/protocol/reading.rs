@@ -76,7 +76,7 @@ struct Plan {
     /// Keys to be read, in the order of the log.
     keys: VecDeque<Key>,
     /// Requests in flight, and answers that came early.
-    open: BTreeMap<Key, Option<Object>>,
+    open: BTreeMap<Key, Option<Result<Object, Error>>>,
 }
 
 impl Reading {
@@ -116,6 +116,11 @@ impl Reading {
             todo.extend(scan.poll());
         }
         todo
+    }
+
+    /// Returns true if the object at a key was requested, and may become a part.
+    pub(crate) fn wants(&self, key: &Key) -> bool {
+        self.plan.open.contains_key(key)
     }
 
     /// Returns the parts read since the last call, in the order of the log.
@@ -210,6 +215,19 @@ impl Reading {
             (Stage::Ended(_), _) => {}
             _ => self.todo.push(request.clone()),
         }
+    }
+
+    /// Notes that the object at `key` cannot be decoded. Returns false if it was not read ahead.
+    ///
+    /// Such an object may not be needed. The reading fails with [`Error::Misplaced`] when it comes to it.
+    pub(crate) fn note_damage(&mut self, key: &Key) -> bool {
+        let Some(open) = self.plan.open.get_mut(key) else {
+            return false;
+        };
+        let key = key.clone();
+        *open = Some(Err(Error::Misplaced { key }));
+        self.go_on();
+        true
     }
 
     fn fail(&mut self, error: Error) {
@@ -361,7 +379,7 @@ impl Reading {
         match answer {
             Answer::Found(object) => {
                 if let Some(open) = self.plan.open.get_mut(key) {
-                    *open = Some(object);
+                    *open = Some(Ok(object));
                 }
             }
             // It was replaced or pruned since it was listed.
@@ -390,7 +408,10 @@ impl Reading {
             let (key, object) = (key.clone(), object.clone());
             self.plan.open.remove(&key);
             self.plan.keys.pop_front();
-            self.take(key, object);
+            match object {
+                Ok(object) => self.take(key, object),
+                Err(error) => self.fail(error),
+            }
         }
         match self.stage {
             Stage::Anew => {

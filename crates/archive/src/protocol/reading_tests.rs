@@ -134,3 +134,36 @@ fn a_chunk_that_a_page_of_the_listing_was_too_early_for_is_read() {
         assert_eq!(ends, [10, 20, 30, 40], "{unlisted:b}");
     }
 }
+
+/// A restore to a position below a damaged chunk failed if that chunk was read first.
+#[test]
+fn a_damaged_object_fails_the_reading_that_comes_to_it() {
+    let objects = archive();
+    let damaged = chunk(2).key();
+    for (target, outcome) in [
+        (Some(Lsn(15)), Ok(Lsn(20))),
+        (
+            None,
+            Err(Error::Misplaced {
+                key: damaged.clone(),
+            }),
+        ),
+    ] {
+        let mut reading = Reading::new(target, 8);
+        let mut ends = Vec::new();
+        while reading.outcome().is_none() {
+            let mut requests = reading.poll();
+            // The damaged one is answered before the others.
+            requests.sort_by_key(|request| *request != Request::Get(damaged.clone()));
+            for request in requests {
+                match request == Request::Get(damaged.clone()) && reading.note_damage(&damaged) {
+                    true => {}
+                    false => reading.answer(&request, look(&objects, &request)),
+                }
+            }
+            ends.extend(reading.parts().into_iter().filter_map(end));
+        }
+        assert_eq!(ends, [10, 20]);
+        assert_eq!(reading.outcome(), Some(&outcome));
+    }
+}

@@ -120,3 +120,41 @@ fn a_missing_seal_is_named() {
         }
     }
 }
+
+/// The damaged chunk is read ahead, and its damage is found before the larger one below it is read.
+#[test]
+fn a_restore_ends_below_a_damaged_chunk() {
+    let home = temp();
+    let archive = archive(home.path());
+    let log = logforce::create_new(home.path().join("log"), options()).unwrap();
+    let attached = archive
+        .attach(&log, AttachOptions::new().synchronous())
+        .unwrap();
+    let commit = |len: usize| log.commit_with(vec![7; len], Policy::Replicated).unwrap();
+    commit(10);
+    let whole = commit(100_000).end;
+    let places = || {
+        let places = std::fs::read_dir(home.path().join("bucket/e/00000000000000000001"));
+        let mut places: Vec<_> = places.unwrap().map(|e| e.unwrap().path()).collect();
+        places.sort();
+        places
+    };
+    let below = places().len();
+    commit(10);
+    attached.close().unwrap();
+    let damaged = &places()[below];
+    let mut bytes = std::fs::read(damaged).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(damaged, bytes).unwrap();
+    for n in 0..20 {
+        let to = home.path().join(format!("copy {n}"));
+        let copy = restore(&archive, &to, RestoreTo::Lsn(whole)).unwrap();
+        assert_eq!(records(&copy).len(), 2);
+    }
+    let named = restore(&archive, &home.path().join("end"), RestoreTo::End).unwrap_err();
+    let name = damaged.file_name().unwrap().to_str().unwrap();
+    assert!(
+        matches!(&named, logforce_archive::Error::Object(_)) && named.to_string().contains(name),
+        "{named}"
+    );
+}
