@@ -34,7 +34,7 @@ pub(crate) struct Copier {
 
 /// Copies what `reader` returns. Returns the import; `None` if it contains nothing.
 pub(crate) async fn run_copy(
-    mut reader: LogReader,
+    reader: &mut LogReader,
     copier: Copier,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<Import<'static>>> {

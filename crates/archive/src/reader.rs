@@ -3,7 +3,7 @@
 use crate::bucket::{Bucket, Performed, panicked};
 use crate::error::{Error, Result};
 use crate::format::StoredLog;
-use crate::key::Key;
+use crate::key::{Epoch, Key};
 use crate::object::Object;
 use crate::piece::Piece;
 use crate::protocol::{self, Part, Reading, Request};
@@ -51,6 +51,11 @@ impl LogReader {
         self.reading.goal()
     }
 
+    /// Returns the place behind the last chunk that was read, and its epoch.
+    pub(crate) fn next_place(&self) -> Option<(Epoch, protocol::Base)> {
+        self.reading.next()
+    }
+
     /// Returns the next part; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<ReadPart>> {
         loop {
@@ -67,6 +72,8 @@ impl LogReader {
             if let Some(part) = self.parts.pop_front() {
                 return self.take(part).map(Some);
             }
+            // The others have nothing new.
+            self.bodies.retain(|key, _| self.reading.wants(key));
             match self.reading.outcome() {
                 None => {}
                 Some(Ok(_)) => return Ok(None),
@@ -121,5 +128,37 @@ impl LogReader {
         };
         self.at = Some(to);
         Ok(ReadPart::Piece(key, piece))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{Archive, ArchiveOptions, runtime};
+    use crate::attach::AttachOptions;
+    use logforce::{Guarantee, Options, Policy};
+
+    /// A reading that begins at the end of the archive kept all chunks.
+    #[test]
+    fn the_bytes_of_a_chunk_without_anything_new_are_dropped() {
+        let home = tempfile::tempdir_in(".").unwrap();
+        let path = home.path().join("bucket");
+        std::fs::create_dir(&path).unwrap();
+        let archive = Archive::open(path.to_str().unwrap(), ArchiveOptions::default()).unwrap();
+        let options = Options::new().require(Guarantee::ProcessCrash);
+        let log = logforce::create_new(home.path().join("log"), options).unwrap();
+        let options = AttachOptions::new().synchronous();
+        let attached = archive.attach(&log, options).unwrap();
+        for _ in 0..20 {
+            log.commit_with(b"sale", Policy::Replicated).unwrap();
+        }
+        attached.close().unwrap();
+        let end = archive.list().unwrap().end.unwrap();
+        runtime().unwrap().block_on(async {
+            let bucket = archive.existing().await.unwrap();
+            let mut reader = LogReader::new(&bucket, Reading::new(None, 8).starting_at(end));
+            while reader.next().await.unwrap().is_some() {}
+            assert_eq!(reader.bodies.len(), 0);
+        });
     }
 }

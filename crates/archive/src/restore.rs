@@ -11,7 +11,7 @@ use crate::key::{Epoch, Key, is_mark_name};
 use crate::level::first_segment;
 use crate::object::{Base, Object};
 use crate::owner::{claim, first_needed};
-use crate::protocol::Reading;
+use crate::protocol::{self, Reading};
 use crate::reader::LogReader;
 use logforce::pages::base::BaseWriter;
 use logforce::replica::{Import, ImportOptions, import};
@@ -152,11 +152,11 @@ impl Archive {
                 ));
             }
             let options = ImportOptions::new().require(require).resume(true);
-            let mut import = None;
+            let (mut import, mut next) = (None, None);
             while !stop() {
                 let begun = begin_import(import, to, &options).await?;
                 let (copied, grown) =
-                    catch_up(&bucket, to, &options, begun, None, progress).await?;
+                    catch_up(&bucket, to, &options, begun, None, &mut next, progress).await?;
                 import = Some(copied);
                 if !grown {
                     tokio::time::sleep(POLL).await;
@@ -198,9 +198,12 @@ impl Archive {
             }
             // The directory is examined first: a full disk must not cost the owner its archive.
             let begun = begin_import(None, &to, &options).await?;
-            let (import, _) = catch_up(&bucket, &to, &options, begun, from, progress).await?;
+            let mut next = None;
+            let (import, _) =
+                catch_up(&bucket, &to, &options, begun, from, &mut next, progress).await?;
             let claimed = claim(&bucket, owner.to_owned(), opening, None).await?;
-            let (import, _) = catch_up(&bucket, &to, &options, import, from, progress).await?;
+            let (import, _) =
+                catch_up(&bucket, &to, &options, import, from, &mut next, progress).await?;
             if import.position() != Some(claimed.first) {
                 return Err(Error::Invalid(format!(
                     "the archive was claimed at LSN {}, and the copy ends at LSN {}: call it again",
@@ -317,35 +320,32 @@ async fn blocking_finish(import: Import<'static>) -> Result<BackupReport> {
 }
 
 /// Copies what the archive has beyond the copy, and makes it durable. A new copy begins at `from`, or with what
-/// the newest state needs. Returns true if there was more.
+/// the newest state needs. `next` is the place behind the copy, if it is known. Returns true if there was more.
 async fn catch_up(
     bucket: &Bucket,
     to: &Path,
     options: &ImportOptions,
     import: Import<'static>,
     from: Option<Lsn>,
+    next: &mut Option<(Epoch, protocol::Base)>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Import<'static>, bool)> {
     let before = import.position();
-    let mut reading = Reading::new(None, WINDOW);
-    match before {
-        Some(at) => reading = reading.starting_at(at),
-        None => {
-            let from = match from {
-                Some(from) => Some(from),
-                None => first_needed(bucket).await?,
-            };
-            reading = reading.starting_at(from.unwrap_or_default());
-        }
-    }
-    let reader = LogReader::new(bucket, reading);
+    let from = match before.or(from) {
+        Some(from) => from,
+        None => first_needed(bucket).await?.unwrap_or_default(),
+    };
+    let reading = Reading::new(None, WINDOW).starting_at(from);
+    let reading = reading.behind(next.filter(|_| before.is_some()));
+    let mut reader = LogReader::new(bucket, reading);
     let copier = Copier {
         to: to.to_owned(),
         options: options.clone(),
         import: Some(import),
         time: None,
     };
-    let copied = run_copy(reader, copier, progress).await?;
+    let copied = run_copy(&mut reader, copier, progress).await?;
+    *next = reader.next_place();
     let mut import = match copied {
         Some(import) => import,
         None => self::import(to, options.clone())?,
@@ -358,7 +358,7 @@ async fn catch_up(
 }
 
 async fn copy(
-    reader: LogReader,
+    mut reader: LogReader,
     to: PathBuf,
     options: ImportOptions,
     time: Option<u64>,
@@ -372,5 +372,5 @@ async fn copy(
         import,
         time,
     };
-    run_copy(reader, copier, progress).await
+    run_copy(&mut reader, copier, progress).await
 }

@@ -35,5 +35,5 @@ pub use error::Error;
 pub use reading::{Part, Reading};
 pub use removal::{Removal, Sweep};
 pub use request::{Answer, Listing, Request};
-pub(crate) use scan::{Scan, Scanned};
+pub(crate) use scan::{Base, Scan, Scanned};
 pub use writer::Writer;

@@ -8,7 +8,7 @@ use super::cover::{holder, pruned, segments};
 use super::error::Error;
 use super::misses::Misses;
 use super::request::{Answer, Listing, Request};
-use super::scan::{Scan, Scanned};
+use super::scan::{Base, Scan, Scanned};
 use crate::fault::fault;
 use crate::key::{Epoch, Key};
 use crate::object::{Chunk, Hint, Identity, Object, Segment};
@@ -33,6 +33,10 @@ pub struct Reading {
     target: Option<Lsn>,
     /// Position at which the reading begins, if that lies above the archive's start.
     from: Lsn,
+    /// Place of an epoch that begins at `from`. Nothing below it is read.
+    behind: Option<(Epoch, Base)>,
+    /// Place behind the last chunk that was read, and its epoch.
+    next: Option<(Epoch, Base)>,
     identity: Option<Identity>,
     hint: Option<Hint>,
     /// Epoch that was seen to have later ones.
@@ -72,6 +76,8 @@ enum Stage {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Plan {
+    first: Epoch,
+    /// From the first one on.
     epochs: Vec<(Epoch, Scanned)>,
     /// Keys to be read, in the order of the log.
     keys: VecDeque<Key>,
@@ -88,6 +94,8 @@ impl Reading {
             window: window.max(1),
             target,
             from: Lsn(0),
+            behind: None,
+            next: None,
             identity: None,
             hint: None,
             has_later: None,
@@ -107,6 +115,18 @@ impl Reading {
     pub fn starting_at(mut self, from: Lsn) -> Reading {
         self.from = from;
         self
+    }
+
+    /// Begins at [`next`](Reading::next) of an earlier reading, if that is the position at which this one begins.
+    pub(crate) fn behind(mut self, next: Option<(Epoch, Base)>) -> Reading {
+        self.behind = next.filter(|(_, next)| next.lsn == self.from);
+        self.next = self.behind;
+        self
+    }
+
+    /// Returns the place behind the last chunk that was read, and its epoch.
+    pub(crate) fn next(&self) -> Option<(Epoch, Base)> {
+        self.next
     }
 
     /// Returns the requests to be sent now.
@@ -257,10 +277,15 @@ impl Reading {
 
     fn scan_first(&mut self) {
         let start = self.identity.map_or(Lsn(0), |identity| identity.start);
-        self.stage = Stage::Scan(match &self.hint {
-            Some(hint) if !self.from_origin => Scan::new(hint.epoch, hint.first),
-            _ => Scan::new(Epoch(0), start),
-        });
+        let (first, scan) = match (self.behind, &self.hint) {
+            (Some((epoch, next)), _) if !self.from_origin => (epoch, Scan::again(epoch, next)),
+            (None, Some(hint)) if !self.from_origin => {
+                (hint.epoch, Scan::new(hint.epoch, hint.first))
+            }
+            _ => (Epoch(0), Scan::new(Epoch(0), start)),
+        };
+        self.plan.first = first;
+        self.stage = Stage::Scan(scan);
     }
 
     /// Returns true if a gap at that position does not concern what is wanted.
@@ -275,11 +300,7 @@ impl Reading {
 
     /// Adds the next epoch to the plan.
     fn push(&mut self, scanned: Scanned) -> Epoch {
-        let first = match &self.hint {
-            Some(hint) if !self.from_origin => hint.epoch,
-            _ => Epoch(0),
-        };
-        let epoch = Epoch(first.0 + self.plan.epochs.len() as u64);
+        let epoch = Epoch(self.plan.first.0 + self.plan.epochs.len() as u64);
         self.plan.epochs.push((epoch, scanned));
         epoch
     }
@@ -341,8 +362,9 @@ impl Reading {
             .keys
             .iter()
             .any(|key| matches!(key, Key::Place { .. }));
+        let is_read = self.behind.is_some() && self.plan.keys.is_empty();
         // The newest chunk, which has the front, may be one of an epoch below the hint.
-        if at < goal || (!has_chunk && self.may_plan_again()) {
+        if at < goal || (!has_chunk && !is_read && self.may_plan_again()) {
             return self.gap(at);
         }
         self.stage = Stage::Read;
@@ -360,7 +382,7 @@ impl Reading {
 
     /// Returns true if the plan began above epoch 0.
     fn may_plan_again(&self) -> bool {
-        self.hint.is_some() && !self.from_origin
+        (self.hint.is_some() || self.behind.is_some()) && !self.from_origin
     }
 
     /// Makes a plan from epoch 0 on, or fails if that is what has the gap.
@@ -464,6 +486,12 @@ impl Reading {
             self.misses.clear();
         }
         self.at = Some(to.max(at));
+        if let Part::Chunk(chunk) = &part
+            && to >= at
+        {
+            let (place, lsn) = (chunk.place + 1, to);
+            self.next = Some((chunk.epoch, Base { place, lsn }));
+        }
         // A new plan may begin with chunks that were read before. Their older end must not replace the newer one.
         // The part before the first one ends at the start, and there is nothing whose front it could renew.
         let renews_front = to == at && self.start.is_some_and(|start| start < at);

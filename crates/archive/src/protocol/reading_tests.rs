@@ -167,3 +167,32 @@ fn a_damaged_object_fails_the_reading_that_comes_to_it() {
         assert_eq!(reading.outcome(), Some(&outcome));
     }
 }
+
+/// A standby read all chunks above the floor at each look.
+#[test]
+fn a_reading_behind_an_earlier_one_reads_new_chunks_only() {
+    let mut objects = archive();
+    // A standby that was started again has everything already.
+    let mut reading = Reading::new(None, 8).starting_at(Lsn(40));
+    let mut read = vec![10, 20, 30, 40];
+    for count in [4, 0, 1, 0] {
+        let mut gets = BTreeSet::new();
+        while reading.outcome().is_none() {
+            for request in reading.poll() {
+                if let Request::Get(key @ Key::Place { .. }) = &request {
+                    gets.insert(key.clone());
+                }
+                reading.answer(&request, look(&objects, &request));
+            }
+            read.extend(reading.parts().into_iter().filter_map(end));
+        }
+        assert_eq!(gets.len(), count);
+        let at = Lsn(read.len() as u64 * 10);
+        assert_eq!(reading.outcome(), Some(&Ok(at)));
+        reading = Reading::new(None, 8).starting_at(at).behind(reading.next());
+        if count == 0 {
+            objects.insert(chunk(4).key(), chunk(4));
+        }
+    }
+    assert_eq!(read, [10, 20, 30, 40, 50]);
+}
