@@ -90,7 +90,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "unforced-neighbour",
         "1: a write through after an unforced one counts as a force",
     )
-    .found_by(1),
+    .found_by(0),
     bug(
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
@@ -104,7 +104,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
     )
-    .found_by(22),
+    .found_by(39),
     bug(
         "first-write-overstated",
         "1, 6: what is written to blocks that were never written is said to survive a crash of the system",
@@ -124,7 +124,7 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",
-    ).found_by(22),
+    ).found_by(18),
     bug(
         "anchor-above-durable",
         "9, 11: the scan at opening starts above what is durable",
@@ -139,7 +139,7 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
-    ).found_by(22),
+    ).found_by(76),
     bug(
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",

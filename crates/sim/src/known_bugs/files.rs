@@ -8,18 +8,18 @@ pub const FILES: &[KnownBug] = &[
         "file-sync-covers-later-writes",
         "a sync covers the writes that have completed while it ran",
     )
-    .found_by(33),
+    .found_by(53),
     bug(
         "file-write-counted-early",
         "a sync that began before a write had ended covers the write",
     )
-    .found_by(96),
+    .found_by(55),
     bug(
         "file-failed-sync-releases",
         "a failed sync releases the commits that waited for it",
     )
-    .found_by(7),
-    bug("file-failed-sync-forgotten", "a failed sync counts as done").found_by(7),
+    .found_by(22),
+    bug("file-failed-sync-forgotten", "a failed sync counts as done").found_by(4),
     bug(
         "file-recheck-poison",
         "a commit that waited for a failed sync makes another one, which succeeds",
@@ -34,7 +34,7 @@ pub const FILES: &[KnownBug] = &[
         "file-through-is-a-barrier",
         "a write-through counts for the writes before it",
     )
-    .found_by(0),
+    .found_by(16),
     bug(
         "file-itself-unlocked",
         "two openings have the lock, after the lock file was deleted",
