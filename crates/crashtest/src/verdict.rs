@@ -37,7 +37,7 @@ fn doubts(rows: &[Row]) -> Vec<String> {
     let mut doubts = Vec::new();
     for row in rows {
         let (filesystem, part) = (row.filesystem, row.part.name());
-        // What fails with nothing acknowledged says nothing about what was acknowledged.
+        // A failure with nothing acknowledged does not show that the check looks at what was acknowledged.
         if row.part == Part::Control && row.failed() == row.failed_without_acks {
             let which = match row.filesystem {
                 Filesystem::Model => "states in which every sync was ignored",

@@ -38,7 +38,6 @@ const CORE: &[(&str, &str)] = &[
 const PAGES: &[(&str, &str)] = &[
     ("error", "errors and their remedies"),
     ("types", "values that a page file returns"),
-    ("event", "waiting for a condition"),
     ("changes", "changes of a transaction, maps by page number"),
     ("cache", "pages in memory, up to a limit"),
     ("page", "a page as users see it"),
@@ -48,7 +47,6 @@ const PAGES: &[(&str, &str)] = &[
     ("file_read", "complete reads of a file"),
     ("header", "the two header slots"),
     ("options", "options of the user"),
-    ("write_out", "many pages to a file"),
     ("logged", "commits through a log"),
     ("cow", "commits by copy-on-write"),
     ("inspect", "inspection of a page file"),

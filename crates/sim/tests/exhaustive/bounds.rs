@@ -171,7 +171,7 @@ fn durable_writes_let_a_submitted_commit_pass() {
             while !handle.is_done() {
                 rt.sleep(Duration::from_micros(100));
             }
-            // Those in flight, and some that begin before the file's thread runs.
+            // Some are in flight, and some begin before the file's thread runs.
             let passed = begun() - before;
             assert!(passed < 10, "seed {seed}: {passed} writes went first");
             for writer in writers {
